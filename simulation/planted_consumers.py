@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.coordinator.coordinator_partition import CoordinatorPartition
+from ottla.coordinator.partition_log import PartitionLog
+from ottla.coordinator.shared_append import SharedAppend
 from ottla.groups.consumer import departure, heartbeat, reconcile
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.shard import ConsumerGroupShard
 from ottla.groups.consumer.stored import GroupKey
 from ottla.groups.offsets import commit
+from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
 
 
@@ -70,6 +74,22 @@ def targets_are_not_loaded(patch: Patch) -> None:
     patch.setattr(ConsumerGroupShard, "loaded", loaded)
 
 
+def what_is_not_appended_is_kept(patch: Patch) -> None:
+    """The log refuses a batch of heartbeats, and the coordinator goes on with what it applied.
+
+    That too few replicas are in sync is mostly known before; here it is not.
+    """
+    right = CoordinatorPartition._append_contents
+
+    def append_contents(self: CoordinatorPartition[Any], shared: SharedAppend) -> Any:
+        error = right(self, shared)
+        if error is not None:
+            shared.finish(error)
+
+    patch.setattr(PartitionLog, "check", lambda self: None)
+    patch.setattr(CoordinatorPartition, "_append_contents", append_contents)
+
+
 PLANTED_CONSUMERS: Final[dict[Callable[[Patch], None], Sighting]] = {
     owners_are_not_asked: Sighting(5),
     former_members_commit: Sighting(9),
@@ -77,4 +97,5 @@ PLANTED_CONSUMERS: Final[dict[Callable[[Patch], None], Sighting]] = {
     a_new_coordinator_expires_nobody: Sighting(1),
     departures_begin_no_epoch: Sighting(8),
     targets_are_not_loaded: Sighting(),
+    what_is_not_appended_is_kept: Sighting(17, pace=Pace.SWIFT),
 }

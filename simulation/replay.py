@@ -48,6 +48,8 @@ class ReplayWatch:
         known, self._replayed = self._replayed, {}
         for broker in self._brokers:
             for partition in loaded(broker):
+                if partition.is_sharing:
+                    continue  # its log gets what memory has later in this turn
                 end_offset = partition._log._partition.log.end_offset
                 replayed = known.get(partition)
                 if replayed is None or replayed[0] != end_offset:

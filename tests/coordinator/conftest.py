@@ -46,6 +46,12 @@ class MemoryLog:
     def high_watermark(self) -> int:
         return len(self.records) if self.held_at is None else self.held_at
 
+    max_batch_bytes = 1 << 20
+
+    def check(self) -> None:
+        if self.refuse is not None:
+            raise ApiError(self.refuse)
+
     def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
         if self.refuse is not None:
             raise ApiError(self.refuse)

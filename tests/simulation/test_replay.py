@@ -43,6 +43,7 @@ class Coordinated:
         log = SimpleNamespace(end_offset=0)
         self._partition = SimpleNamespace(log=log, leader_epoch=4)
         self.name, self.epoch, self.is_active = "state-0", 4, True
+        self.is_sharing = False
         self._kind, self.shard = kind, kind.new_shard()
         self._log: Any = self
         runtime = SimpleNamespace(_partitions={0: self})
@@ -105,6 +106,15 @@ def test_a_partition_that_is_not_led_any_more_is_left_alone(transactions: Any) -
     transactions.watch.check()
     transactions._partition.leader_epoch, transactions.is_active = 4, False
     transactions.watch.check()
+
+
+def test_what_is_appended_later_in_the_turn_is_left_alone_until_then(transactions: Any) -> None:
+    transactions.shard.apply(TransactionRecord("x", ONGOING), 0, 5, None)
+    transactions.is_sharing = True
+    transactions.watch.check()
+    transactions.is_sharing = False
+    with pytest.raises(Violation, match="its memory has x"):
+        transactions.watch.check()
 
 
 @pytest.mark.parametrize("is_commit", [True, False])

@@ -35,7 +35,7 @@ class ConsumerDecisions:
     ) -> HeartbeatResult:
         """In the partition `index` of `__consumer_offsets`; raises ApiError."""
         beat = partial(_heartbeat, request, version)
-        decided = await self._runtime.decide(index, beat)
+        decided = await self._runtime.decide(index, beat, shares=True)
         if not isinstance(decided, Aside):
             return decided
 

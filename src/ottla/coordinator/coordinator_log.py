@@ -50,6 +50,13 @@ class CoordinatorLog(Protocol):
     def high_watermark(self) -> int:
         """All records before this offset are committed."""
 
+    @property
+    def max_batch_bytes(self) -> int:
+        """A larger batch is refused."""
+
+    def check(self) -> None:
+        """Raises ApiError, as `append`, if it would be refused now whatever it is."""
+
     def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
         """Before the first records of a transaction, its coordinator is asked (KIP-890).
 

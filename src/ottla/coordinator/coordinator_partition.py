@@ -4,6 +4,9 @@ A request or a timer becomes a step: the shard decides, the step's records are a
 partition and applied, and its replies go out when everything appended so far is committed, in the
 order of the steps. So no client ever sees what a new leader might not know. Reads wait in the same
 way. A crash between append and reply leaves the records: the client asks again.
+
+Steps that share an append (`shared_append`) are applied before it, and their answers wait for it,
+too. Whatever else happens to the shard comes after that append.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from ottla.coordinator.coordinator_log import CoordinatorLog, Verification
 from ottla.coordinator.loading import Loading
 from ottla.coordinator.shard_kind import ShardKind, ShardT
+from ottla.coordinator.shared_append import SharedAppend, size_bytes
 from ottla.coordinator.timers import ShardTimers
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.clock import Clock
@@ -66,6 +70,10 @@ class CoordinatorPartition(Generic[ShardT]):
         self._clock = clock
         self._timers = ShardTimers(self._expired)
         self._last_offset = -1
+        """Of what was applied; records of `_shared` are not in the log yet."""
+        self._shared: SharedAppend | None = None
+        self._has_appended = False
+        """Since it was loaded, by itself: before that nothing is shared."""
         self._uncommitted: deque[_UncommittedStep] = deque()
         self._replies: deque[tuple[asyncio.Future[Any], Any, ErrorCode | None]] = deque()
         """Due, and left for the next turns of the event loop."""
@@ -101,18 +109,28 @@ class CoordinatorPartition(Generic[ShardT]):
         """Not led by this broker any more, or to be loaded again."""
         return self._is_closed
 
+    @property
+    def is_sharing(self) -> bool:
+        """Something was applied that is appended later in this turn of the event loop."""
+        return self._shared is not None
+
     # Requests.
 
-    def decide(self, decide: Callable[[ShardT, Step[Any, Any, Any]], T]) -> T:
+    def decide(
+        self, decide: Callable[[ShardT, Step[Any, Any, Any]], T], *, shares: bool = False
+    ) -> T:
         """Lets the shard decide now; the result may go out once `committed` has returned.
 
-        Raises ApiError: NOT_COORDINATOR once the partition is closed, and the error of an append
-        that is refused.
+        `shares`: its records may be appended with those of others, at the end of this turn of the
+        event loop. Raises ApiError: NOT_COORDINATOR once the partition is closed, and the error of
+        an append that is refused.
         """
+        if self._shared is not None and not shares:
+            self._append_shared()
         self._check_active()
         step = self._step()
         result = decide(self.shard, step)
-        self._carry_out(step)
+        self._carry_out(step, shares=shares)
         return result
 
     async def park(self, decide: Callable[[ShardT, Step[Any, Any, Any], Any], None]) -> Any:
@@ -120,6 +138,7 @@ class CoordinatorPartition(Generic[ShardT]):
 
         `decide` gets the token of the reply; the result is that reply, committed.
         """
+        self._append_shared()
         self._check_active()
         reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         step = self._step()
@@ -150,8 +169,11 @@ class CoordinatorPartition(Generic[ShardT]):
         return self._last_offset >= self._log.high_watermark
 
     async def committed(self) -> None:
-        """Waits until everything appended so far is committed; raises ApiError otherwise."""
-        error = await self._commit_error(self._last_offset, self._deadline())
+        """Waits until everything decided so far is committed; raises ApiError otherwise."""
+        offset = self._last_offset
+        error = None if self._shared is None else await self._shared.appended()
+        if error is None and (self._is_closed or offset >= self._log.high_watermark):
+            error = await self._commit_error(offset, self._deadline())
         if error is not None:
             raise ApiError(error)
 
@@ -160,10 +182,10 @@ class CoordinatorPartition(Generic[ShardT]):
     def _step(self) -> Step[Any, Any, Any]:
         return Step(self._clock.now_ms(), self._kind.settings)
 
-    def _carry_out(self, step: Step[Any, Any, Any]) -> None:
+    def _carry_out(self, step: Step[Any, Any, Any], *, shares: bool = False) -> None:
         """Does what a step asks for; raises ApiError if its records are refused."""
         if step.records or step.marker is not None:
-            error = self._append(step)
+            error = self._share(step) if shares else self._append(step)
             if error is not None:
                 if step.when_refused is not None:
                     later = self._step()
@@ -176,16 +198,19 @@ class CoordinatorPartition(Generic[ShardT]):
             else:
                 self._timers.cancel(timer.key)
         if step.replies or step.committed:
-            self._reply_when_committed(
-                _UncommittedStep(self._last_offset, step.replies, step.committed)
-            )
+            waiting = _UncommittedStep(self._last_offset, step.replies, step.committed)
+            if self._shared is not None:
+                self._shared.steps.append(waiting)
+            else:
+                self._reply_when_committed(waiting)
         if step.when_appended is not None:
             later = self._step()
             step.when_appended(later)
-            self._carry_out(later)
+            self._carry_out(later, shares=shares)
 
     def _append(self, step: Step[Any, Any, Any]) -> ErrorCode | None:
         """Appends and applies; returns the error for the client if the log refuses."""
+        self._append_shared()
         if self._is_closed:
             # The next coordinator that reads the log, here or elsewhere, decides from now on.
             return ErrorCode.not_coordinator
@@ -196,11 +221,14 @@ class CoordinatorPartition(Generic[ShardT]):
             else:
                 self._append_records(step)
         except ApiError as error:
-            self._refusals.log(
-                "%s: cannot append %d records: %s", self.name, len(step.records), error
-            )
-            return self._kind.error_of(error.code)
+            return self._refused(error, len(step.records))
+        self._has_appended = True
         return None
+
+    def _refused(self, error: ApiError, count: int) -> ErrorCode:
+        """The error for the client."""
+        self._refusals.log("%s: cannot append %d records: %s", self.name, count, error)
+        return self._kind.error_of(error.code)
 
     def _append_records(self, step: Step[Any, Any, Any]) -> None:
         encode, producer, now_ms = self._kind.encode, step.producer, step.now_ms
@@ -226,7 +254,78 @@ class CoordinatorPartition(Generic[ShardT]):
             self.shard.apply_marker(step.marker, offset)
         self._last_offset = offset
 
+    def _share(self, step: Step[Any, Any, Any]) -> ErrorCode | None:
+        """Applies a step's records, which are appended at the end of this turn of the event loop;
+        appends at once what must not wait or is too large. Returns the same.
+        """
+        is_special = step.marker is not None or step.producer is not None or not step.is_atomic
+        if not self._has_appended or is_special or step.when_refused is not None:
+            return self._append(step)
+        if step.encoded is None:
+            step.encoded = list(map(self._kind.encode, step.records))
+        size, max_bytes = size_bytes(step.encoded), self._log.max_batch_bytes
+        if self._shared is not None and not self._shared.takes(len(step.records), size):
+            self._append_shared()
+        if self._is_closed:
+            return ErrorCode.not_coordinator
+        shared = self._shared or SharedAppend(step.now_ms, max_bytes)
+        if not shared.takes(len(step.records), size):
+            return self._append(step)
+        if self._shared is None:
+            try:
+                self._log.check()
+            except ApiError as error:
+                return self._refused(error, len(step.records))
+            self._shared = shared
+            asyncio.get_running_loop().call_soon(self._append_shared)
+        shared.add(step.encoded, size)
+        offset = self._last_offset
+        with _OrReload(self):
+            for record in step.records:
+                offset += 1
+                self.shard.apply(record, offset, shared.now_ms, None)
+        self._last_offset = offset
+        return None
+
+    def _append_shared(self) -> None:
+        """Appends what steps share. If the log refuses, memory has what the log has not: the
+        partition is closed, and loaded again with the next request.
+        """
+        shared = self._shared
+        if shared is None:
+            return
+        error: ErrorCode | None = ErrorCode.unknown_server_error  # of a bug of our own
+        try:
+            error = self._append_contents(shared)
+        finally:
+            if error is not None:
+                self.close(error)
+        if error is None:
+            self._shared = None
+            for step in shared.steps:
+                self._reply_when_committed(step)
+            shared.finish(None)
+
+    def _append_contents(self, shared: SharedAppend) -> ErrorCode | None:
+        try:
+            last_offset = self._log.append(shared.contents, shared.now_ms, None)
+        except ApiError as error:
+            return self._refused(error, len(shared.contents))
+        if last_offset != self._last_offset:
+            # Applied with other offsets than the log has: Kafka loads again, too.
+            logger.error(
+                "%s: records up to offset %d are at %d; loading again",
+                self.name,
+                self._last_offset,
+                last_offset,
+            )
+            return ErrorCode.not_coordinator
+        return None
+
     def _expired(self, event: Any) -> None:
+        self._append_shared()
+        if self._is_closed:
+            return
         step = self._step()
         self.shard.expired(event, step)
         try:
@@ -307,9 +406,10 @@ class CoordinatorPartition(Generic[ShardT]):
             return self._kind.error_of(error.code)
         return None if committed and not self._is_closed else ErrorCode.not_coordinator
 
-    def close(self) -> None:
+    def close(self, refusal: ErrorCode = ErrorCode.not_coordinator) -> None:
         """Answers every request that waits with NOT_COORDINATOR: this broker does not lead the
-        partition any more, or must load it again."""
+        partition any more, or must load it again. `refusal`: to those that share an append.
+        """
         self._is_closed = True
         self.is_active = False
         self.loading.cancel()
@@ -318,6 +418,11 @@ class CoordinatorPartition(Generic[ShardT]):
             self._replying.cancel()
         while self._uncommitted:
             self._finish(self._uncommitted.popleft(), ErrorCode.not_coordinator)
+        if self._shared is not None:
+            shared, self._shared = self._shared, None
+            for each in shared.steps:
+                self._finish(each, refusal)
+            shared.finish(refusal)
         self._work.clear()
         step = self._step()
         self.shard.unloaded(step)

@@ -108,15 +108,22 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     # Requests.
 
-    async def decide(self, index: int, decide: Callable[[ShardT, Step[Any, Any, Any]], T]) -> T:
+    async def decide(
+        self,
+        index: int,
+        decide: Callable[[ShardT, Step[Any, Any, Any]], T],
+        *,
+        shares: bool = False,
+    ) -> T:
         """Lets the shard of a partition decide, and returns its result when that is committed.
 
-        Raises ApiError.
+        `shares`: many ask for this kind of decision at the same time, and their records may be
+        appended together. Raises ApiError.
         """
         partition = self._partitions.get(index)
         if partition is None or not partition.is_active:
             partition = await self._active(index)
-        result = partition.decide(decide)
+        result = partition.decide(decide, shares=shares)
         if partition.is_behind:
             await partition.committed()
         return result

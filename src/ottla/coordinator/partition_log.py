@@ -33,6 +33,15 @@ class PartitionLog:
     def high_watermark(self) -> int:
         return self._partition.acknowledged_offset
 
+    @property
+    def max_batch_bytes(self) -> int:
+        config = self._partition.log.config
+        return min(config.max_message_bytes, config.segment_bytes)
+
+    def check(self) -> None:
+        """Raises ApiError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS."""
+        self._partition.appends.check_own(self._leadership)
+
     def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
         """See `CoordinatorLog`. Raises ApiError: INVALID_PRODUCER_EPOCH, NOT_LEADER_OR_FOLLOWER."""
         guard = self._partition.appends.begin_verification(

@@ -222,6 +222,13 @@ class LeaderAppends:
             now_ms=self._host.clock.now_ms(),
         )
 
+    def check_own(self, leadership: int) -> None:
+        """Raises ApiError where `append_own` would refuse any batch now: NOT_LEADER_OR_FOLLOWER,
+        NOT_ENOUGH_REPLICAS.
+        """
+        self._role.check_leadership(leadership)
+        self._role.check_in_sync()
+
     def append_own(
         self,
         batch: bytes,
@@ -238,8 +245,7 @@ class LeaderAppends:
         NOT_LEADER_OR_FOLLOWER if `leadership` is not the current one; NOT_ENOUGH_REPLICAS;
         KAFKA_STORAGE_ERROR; the refusals of `ProducerState`.
         """
-        self._role.check_leadership(leadership)
-        self._role.check_in_sync()
+        self.check_own(leadership)
         appended = self._append(
             batch,
             headers,

@@ -15,6 +15,10 @@ If the append is refused, nothing of the step is done: `when_refused` is called 
 the error. So a decision that writes records changes nothing before they are applied, and leaves to
 `when_appended` what follows from them.
 
+Steps may share an append (`ottla.coordinator.shared_append`). Such a step is applied before it and
+does all else of this list but to reply; if the append is refused, the shard is given up, and
+another one loads the log.
+
 Kafka's counterparts are CoordinatorResult and CoordinatorTimer.
 """
 

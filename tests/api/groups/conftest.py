@@ -63,6 +63,11 @@ class MemoryLog:
     def high_watermark(self) -> int:
         return len(self.records)
 
+    max_batch_bytes = 1 << 20
+
+    def check(self) -> None:
+        pass
+
     def begin_verification(self, producer: ProducerEpoch, *, version_2: bool) -> Verification:
         return Verification("guard", True)
 
