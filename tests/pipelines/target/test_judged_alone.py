@@ -45,6 +45,23 @@ def test_what_each_record_has_is_asked_of_it(condition: str) -> None:
     check_judged_alone(KEYED, [Constraint(condition, "", is_of_row=True)], ROWS, "t")
 
 
+def test_a_field_that_a_record_may_lack_is_filled_though_its_struct_is_there() -> None:
+    street = StructType().add("name", "string", False).add("number", "long")
+    place = StructType().add("street", street, False).add("zip", "long", False)
+    rows = StructType().add("id", "long").add("place", place, False).add("at", "long")
+    keyed = read_keyed_table(rows, ["id"], order_by="at", ignore_nulls=True, streaming=False)
+
+    def check(condition: str) -> None:
+        wanted = [Constraint(condition, "", is_of_row=True)]
+        check_judged_alone(keyed, wanted, rows, "t")
+
+    for condition in ("`place`.`street`.`number` IS NOT NULL", "place.street.number < place.zip"):
+        with pytest.raises(PipelineError, match="may be null in place where the row of its key"):
+            check(condition)
+    for path in ("`place`", "`place`.`zip`", "`place`.`street`.`name`"):
+        check(f"{path} IS NOT NULL")
+
+
 @pytest.mark.spark
 def test_a_table_that_asks_for_what_a_record_may_lack_is_refused(
     spark: Any, tmp_path: Path
