@@ -44,7 +44,9 @@ class Bench(LongDecisions):
         await self.decisions.change(
             0,
             "g",
-            lambda group, topics, step: states_answered(group, {LARGE: range(count)}, {}, step),
+            lambda group, topics, step: states_answered(
+                group, {LARGE: range(count)}, {}, topics, step
+            ),
         )
 
     async def group(self) -> ShareGroup:

@@ -180,6 +180,31 @@ async def test_a_group_is_forgotten_before_it_is_deleted(bench: Bench) -> None:
     assert await bench.groups.delete_group("g") is ErrorCode.group_id_not_found
 
 
+async def test_a_state_that_a_deletion_has_left_is_deleted_by_the_next_one(bench: Bench) -> None:
+    """Though something in its topic has begun since. It would fence the next group of the name."""
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    with pytest.raises(ApiError, match="not_coordinator"):
+        await bench.groups.delete_group("g")
+    assert {key.partition for key in bench.states.there} == {1}
+    await bench.share.alter_offsets("g", {"t": {0: 7}})
+    assert bench.group.states.deleting == {TOPIC: "t"}
+    bench.states.refused.clear()
+    assert await bench.groups.delete_group("g") is ErrorCode.none
+    assert bench.states.there == {}
+
+
+async def test_a_topic_that_has_begun_anew_is_not_to_be_deleted(bench: Bench) -> None:
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    found = await bench.share.delete_offsets("g", ["t"])
+    assert found[TOPIC] is not None
+    bench.states.refused.clear()
+    await bench.share.alter_offsets("g", {"t": {0: 7}})
+    await bench.share.alter_offsets("g", {"t": {1: 8}})
+    assert bench.group.states.deleting == {}
+
+
 def deleting(bench: Bench, what: str) -> asyncio.Task[Any]:
     if what == "group":
         return asyncio.ensure_future(bench.groups.delete_group("g"))

@@ -377,7 +377,7 @@ def _answered(
     topics: Topics,
     step: ShareStep,
 ) -> None:
-    administration.states_answered(group, begun, refused, step)
+    administration.states_answered(group, begun, refused, topics, step)
 
 
 def _alter(

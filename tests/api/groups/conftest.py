@@ -251,7 +251,7 @@ class GroupApi:
                 group,
                 step,
                 lambda share, topics, inner: states_answered(
-                    share.known(group), partitions, {}, inner
+                    share.known(group), partitions, {}, topics, inner
                 ),
             ),
         )

@@ -25,8 +25,8 @@ from ottla.journey.words.group_history import causes_texts, moved_text, moves_te
 from ottla.protocol.errors import ApiError
 
 
-def states_answered(shares: Any, begun: Any, step: Any) -> None:
-    administration.states_answered(shares.groups["g"], begun, {}, step)
+def states_answered(shares: Any, begun: Any, topics: Any, step: Any) -> None:
+    administration.states_answered(shares.groups["g"], begun, {}, topics, step)
 
 
 T = frozenset({"t"})
@@ -275,7 +275,7 @@ def test_a_share_group() -> None:
     begun = {topic_id("t"): frozenset(range(4))}
     world.decide(
         lambda step: world.shard.share_decision(
-            "g", step, lambda shares, topics, inner: states_answered(shares, begun, inner)
+            "g", step, lambda shares, topics, inner: states_answered(shares, begun, topics, inner)
         )
     )
     world.share_beat("a")

@@ -57,7 +57,7 @@ def test_a_share_group_is_as_before_once_its_records_are_read_again(world: World
             "s",
             step,
             lambda share, topics, inner: states_answered(
-                share.known("s"), {TOPIC_ID: (0,)}, {}, inner
+                share.known("s"), {TOPIC_ID: (0,)}, {}, topics, inner
             ),
         )
     )

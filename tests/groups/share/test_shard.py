@@ -167,7 +167,9 @@ class Story(World):
 
     def answered(self, begun: PartitionsOfTopics, refused: PartitionsOfTopics) -> None:
         group = self.shard.known("g")
-        self.tell(self.decide(lambda step: states_answered(group, begun, refused, step))[1])
+        self.tell(
+            self.decide(lambda step: states_answered(group, begun, refused, self.topics, step))[1]
+        )
 
     def forgotten(self, topics: str = "") -> None:
         names = topics.split(",") if topics else ()

@@ -90,12 +90,16 @@ def still_to_begin(group: ShareGroup, wanted: StatesToInitialize) -> PartitionsO
 
 
 def states_answered(
-    group: ShareGroup, begun: PartitionsOfTopics, refused: PartitionsOfTopics, step: Step
+    group: ShareGroup,
+    begun: PartitionsOfTopics,
+    refused: PartitionsOfTopics,
+    topics: Topics,
+    step: Step,
 ) -> None:
     """The share coordinator has begun the state of some partitions: members may be assigned them.
     For the others a later heartbeat asks again.
     """
-    states = state_partitions.begun(group.states, begun)
+    states = state_partitions.begun(group.states, begun, topics)
     _change(group, state_partitions.refused(states, refused), step)
 
 

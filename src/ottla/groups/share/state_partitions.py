@@ -2,7 +2,12 @@
 
     initializing  the share coordinator is asked to begin; asked again after the retry interval
     initialized   it has: members are assigned the partition
-    deleting      it is asked to forget a topic, before the group or its offsets there are deleted
+    deleting      it is asked to forget a topic, before the group or its offsets there are deleted;
+                  until it has, there may be state in any partition of the topic
+
+A topic in which something begins stays `deleting` until all of its partitions have begun anew: a
+deletion that failed may have left the state of some. Kafka forgets that as soon as one begins, so
+that the state outlives the group, and fences the next one of that name.
 
 Each function returns what the group's record is to say next. Kafka's counterparts are the methods
 of GroupMetadataManager around ShareGroupStatePartitionMetadata.
@@ -71,12 +76,8 @@ def _without(topics: StateTopics, less: PartitionsOfTopics) -> StateTopics:
 
 
 def beginning(states: StatesValue, begun: StateTopics) -> StatesValue:
-    """The share coordinator is asked to begin; a topic that was to be forgotten is not any more."""
-    initializing = _united(states.initializing, begun)
-    deleting = {
-        topic_id: name for topic_id, name in states.deleting.items() if topic_id not in initializing
-    }
-    return StatesValue(initializing, states.initialized, deleting)
+    """The share coordinator is asked to begin."""
+    return states._replace(initializing=_united(states.initializing, begun))
 
 
 def still_initializing(
@@ -86,7 +87,7 @@ def still_initializing(
     return {topic_id: _numbers(states.initializing, topic_id) for topic_id in topic_ids}
 
 
-def begun(states: StatesValue, done: PartitionsOfTopics) -> StatesValue:
+def begun(states: StatesValue, done: PartitionsOfTopics, topics: Topics) -> StatesValue:
     """The share coordinator has begun. What is not initializing any more (the topic was deleted, or
     its offsets were, meanwhile) stays away.
     """
@@ -97,9 +98,24 @@ def begun(states: StatesValue, done: PartitionsOfTopics) -> StatesValue:
             its = topic.partitions.intersection(numbers)
             if its:
                 found[topic_id] = StateTopic(topic.name, its)
-    return StatesValue(
-        _without(states.initializing, done), _united(states.initialized, found), states.deleting
-    )
+    initialized = _united(states.initialized, found)
+    deleting = {
+        topic_id: name
+        for topic_id, name in states.deleting.items()
+        if topic_id not in found
+        or _all_of(topics, topic_id, name) - _numbers(initialized, topic_id)
+    }
+    return StatesValue(_without(states.initializing, done), initialized, deleting)
+
+
+def _all_of(topics: Topics, topic_id: UUID, name: str) -> frozenset[int]:
+    """All partitions of a topic; none if it is gone: it has no state any more, or its state is
+    found by nobody.
+    """
+    topic = topics.by_name.get(name)
+    if topic is None or topic.id != topic_id:
+        return frozenset()
+    return frozenset(range(topic.partition_count))
 
 
 def refused(states: StatesValue, partitions: PartitionsOfTopics) -> StatesValue:
@@ -115,11 +131,10 @@ def all_deleting(
     partitions = {topic_id: topic.partitions for topic_id, topic in united.items()}
     names = {topic_id: topic.name for topic_id, topic in united.items()}
     for topic_id, name in states.deleting.items():
-        topic = topics.by_name.get(name)
-        # A topic that is gone has no state any more, or its state is found by nobody.
-        if topic is not None and topic.id == topic_id:
+        numbers = _all_of(topics, topic_id, name)
+        if numbers:
             names[topic_id] = name
-            partitions[topic_id] = frozenset(range(topic.partition_count))
+            partitions[topic_id] = partitions.get(topic_id, frozenset()) | numbers
     return StatesValue({}, {}, names), partitions
 
 
@@ -136,11 +151,12 @@ def deleting(
         if topic is None:
             continue
         had = initialized.pop(topic.id, None)
-        if had is not None:
-            partitions[topic.id] = had.partitions
+        numbers = frozenset() if had is None else had.partitions
+        if topic.id in states.deleting:
+            numbers |= frozenset(range(topic.partition_count))
+        if had is not None or topic.id in states.deleting:
+            partitions[topic.id] = partitions.get(topic.id, frozenset()) | numbers
             marked[topic.id] = name
-        elif topic.id in marked and topic.id not in partitions:
-            partitions[topic.id] = frozenset(range(topic.partition_count))
     return StatesValue(states.initializing, initialized, marked), partitions
 
 
