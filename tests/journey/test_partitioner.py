@@ -112,3 +112,15 @@ def test_likely_partitions_are_all_with_the_likely_first() -> None:
     assert sorted(order) == list(range(50))
     assert order[0] == (murmur2(key) & 0x7FFFFFFF) % 50
     assert order[1] == zlib.crc32(key) % 50
+
+
+def test_the_partitioner_of_other_records_comes_first() -> None:
+    key, count = b"N14228", 50
+    others = [b"%d" % number for number in range(4)]
+    by_crc32 = [(each, zlib.crc32(each) % count) for each in others]
+    assert likely_partitions(key, count, by_crc32)[0] == zlib.crc32(key) % count
+    # Those of one partitioner are more than those of another.
+    mixed = [*by_crc32[:1], *((each, (murmur2(each) & 0x7FFFFFFF) % count) for each in others)]
+    assert likely_partitions(key, count, mixed)[0] == (murmur2(key) & 0x7FFFFFFF) % count
+    # None of them has chosen these.
+    assert likely_partitions(key, count, [(b"x", 49)]) == likely_partitions(key, count)

@@ -14,7 +14,7 @@ if that is no coincidence.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -94,9 +94,20 @@ def _chooses(name: str, key: bytes, partition: int, partition_count: int) -> boo
     return _PARTITIONERS[name](key, partition_count) == partition
 
 
-def likely_partitions(key: bytes, partition_count: int) -> list[int]:
-    """All partitions; first those that a common partitioner would choose for the key."""
-    first = [choose(key, partition_count) for choose in _PARTITIONERS.values()]
+def likely_partitions(
+    key: bytes, partition_count: int, seen: Sequence[tuple[bytes, int]] = ()
+) -> list[int]:
+    """All partitions; first those that a common partitioner would choose for the key.
+
+    `seen`: keys of records with their partitions. The partitioner that chooses most of these as
+    they were chosen comes first.
+    """
+    agreeing = {
+        name: sum(_chooses(name, each, at, partition_count) for each, at in seen)
+        for name in _PARTITIONERS
+    }
+    names = sorted(_PARTITIONERS, key=lambda name: -agreeing[name])
+    first = [_PARTITIONERS[name](key, partition_count) for name in names]
     return list(dict.fromkeys((*first, *range(partition_count))))
 
 

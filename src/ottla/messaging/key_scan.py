@@ -1,8 +1,9 @@
 """Reads the records with one key, on brokers that say where they are (Ottla's): for somebody who
 looks at them, in short steps, as `record_scan` does on any Kafka.
 
-The partitions that a common partitioner chooses for the key are searched first. The brokers look
-through their logs and answer with offsets; only the records there are read.
+The partitions that a common partitioner chooses for the key are searched first; of a large topic
+first that of the partitioner which has chosen those of some other records. The brokers look through
+their logs and answer with offsets; only the records there are read.
 """
 
 from __future__ import annotations
@@ -15,9 +16,19 @@ from typing import Any, Final
 
 from ottla.client.admin.key_offsets import in_likely_order, key_offsets
 from ottla.client.client import Client
+from ottla.client.metadata import Metadata
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.messaging.record_scan import SILENT_S, Matches, RecordSource, Seen, Span, is_end
+
+SAMPLED_FROM: Final = 50_000
+"""Offsets of a topic whose partitioner is looked for: of fewer, all are searched as quickly."""
+SAMPLED_PARTITIONS: Final = 4
+SAMPLED_OFFSETS: Final = 8
+"""Of each of these partitions the last, whose keys tell the partitioner."""
+SAMPLED_WITHIN_S: Final = 0.3
+KNOWN_S: Final = 5.0
+"""Metadata of a topic with many partitions are large: not asked for before each of them."""
 
 Lent = Callable[[], AbstractContextManager[Client]]
 """A client for the thread that calls it."""
@@ -53,7 +64,7 @@ class KeyScan:
         self.looked_at = 0
         """Records, about: those that the brokers have searched."""
         self._rest = dict(self.spans)
-        self._key, self._lent = key, lent
+        self._key, self._lent, self._partitions = key, lent, partitions
         self._seen, self._matches, self._newest_first = seen, matches, newest_first
         self._source = RecordSource(
             settings,
@@ -64,6 +75,9 @@ class KeyScan:
         )
         self._lock = Lock()
         self._is_closed = self._has_met = False
+        self._known: Metadata | None = None
+        self._known_until_s = 0.0
+        self._is_in_order = len(found) < 2 or self.total_offsets < SAMPLED_FROM
 
     @property
     def total_offsets(self) -> int:
@@ -101,10 +115,24 @@ class KeyScan:
 
     def _next(self, most: int) -> list[tuple[tuple[int, int], Any]]:
         """What matches in the next part of the first partition that is not done."""
+        if not self._is_in_order:
+            self._is_in_order = True
+            ordered = in_likely_order(self._key, self._rest, self._partitions, self._sampled())
+            self._rest = {where: self._rest[where] for where in ordered}
         where, (begin, end) = next(iter(self._rest.items()))
         with self._lent() as client:
+            if time.monotonic() >= self._known_until_s:
+                self._known = client.metadata([where.topic])
+                self._known_until_s = time.monotonic() + KNOWN_S
             answer = key_offsets(
-                client, where, self._key, begin, end, from_end=self._newest_first, most=most
+                client,
+                where,
+                self._key,
+                begin,
+                end,
+                from_end=self._newest_first,
+                most=most,
+                known=self._known,
             )
         chosen = [
             ((record.timestamp()[1], record.offset()), self._seen(record))
@@ -119,12 +147,45 @@ class KeyScan:
             del self._rest[where]
         return chosen
 
+    def _sampled(self) -> list[tuple[bytes, int]]:
+        """Keys of some records with their partitions; none if they do not come soon. Raises
+        LibrdkafkaError, and RefusedError.
+        """
+        ends = {
+            where.partition: end
+            for where, (_, end) in list(self.spans.items())[:SAMPLED_PARTITIONS]
+        }
+        at = {
+            where: max(self.spans[where][0], self.spans[where][1] - SAMPLED_OFFSETS)
+            for where in self.spans
+            if where.partition in ends
+        }
+        self._meet(next(iter(at)).topic)
+        self._source.assign(at)
+        found: list[tuple[bytes, int]] = []
+        until_s = time.monotonic() + SAMPLED_WITHIN_S
+        while ends and time.monotonic() < until_s:
+            for event in self._source.consume(1):
+                number = event.partition()
+                if is_end(event):
+                    ends.pop(number, None)
+                elif number in ends:
+                    if event.key():
+                        found.append((event.key(), number))
+                    if event.offset() >= ends[number] - 1:
+                        del ends[number]
+        return found
+
+    def _meet(self, topic: str) -> None:
+        if not self._has_met:
+            self._source.meet(topic)
+            self._has_met = True
+
     def _records(self, where: TopicPartition, offsets: Sequence[int]) -> list[Any]:
         """Those at the offsets that are still there."""
         found: list[Any] = []
-        if offsets and not self._has_met:
-            self._source.meet(where.topic)
-            self._has_met = True
+        if offsets:
+            self._meet(where.topic)
         at = -1
         for offset in offsets:
             if at < 0 or not at <= offset < at + NEAR:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
 from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, ClosedError, Needs, NotKafkaError, RefusedError
+from ottla.client.metadata import Metadata
 from ottla.client.patience import Retry
 from ottla.client.topic_partition import TopicPartition
 from ottla.journey.partitioner import likely_partitions
@@ -43,9 +44,11 @@ def key_offsets(
     *,
     from_end: bool,
     most: int,
+    known: Metadata | None = None,
 ) -> KeyOffsets:
     """Of a part of the offsets from `begin` to before `end`: of the first of them, or `from_end`
-    the last. Raises ClientError: NotOttlaError where the leader does not know the request.
+    the last. `known`: the topic's metadata, which are asked for again if the leader is another one.
+    Raises ClientError: NotOttlaError where the leader does not know the request.
     """
     question = {
         "key_offsets": 1,
@@ -60,7 +63,14 @@ def key_offsets(
     body = json.dumps(question).encode()
     retry = Retry(client.patience)
     while True:
-        answer = _ask(client, where, body)
+        try:
+            answer = _ask(client, where, body, known or client.metadata([where.topic]))
+        except ClientError:
+            if known is None:
+                raise
+            known = None  # the leader that was may be away
+            continue
+        known = None
         if "error" not in answer:
             return KeyOffsets(
                 answer["offsets"], answer["begin"], answer["end"], int(answer["records"])
@@ -76,16 +86,23 @@ def key_offsets(
 
 
 def in_likely_order(
-    key: bytes, partitions: Collection[TopicPartition], count: int
+    key: bytes,
+    partitions: Collection[TopicPartition],
+    count: int,
+    seen: Sequence[tuple[bytes, int]] = (),
 ) -> list[TopicPartition]:
-    """Those first that a common partitioner chooses for the key; the topic has `count`."""
-    rank = {number: at for at, number in enumerate(likely_partitions(key, max(count, 1)))}
+    """Those first that a common partitioner chooses for the key; the topic has `count`. `seen`:
+    keys of its records with their partitions, which tell the partitioner.
+    """
+    likely = likely_partitions(key, max(count, 1), seen)
+    rank = {number: at for at, number in enumerate(likely)}
     return sorted(partitions, key=lambda each: (rank.get(each.partition, count), each))
 
 
-def _ask(client: Client, where: TopicPartition, body: bytes) -> dict[str, Any]:
-    metadata = client.metadata([where.topic])
-    leader = metadata.brokers.get(metadata.leaders.get(where, -1))
+def _ask(client: Client, where: TopicPartition, body: bytes, metadata: Metadata) -> dict[str, Any]:
+    topic = metadata.topics.get(where.topic)
+    found = topic.partitions.get(where.partition) if topic is not None else None
+    leader = metadata.brokers.get(found.leader) if found is not None else None
     if leader is None:
         raise ClientError(f"cannot search {where}: it has no leader.")
     try:
