@@ -210,3 +210,26 @@ def test_nobody_waits_for_what_is_asked_beside_the_page(monkeypatch: pytest.Monk
         assert str(own.kept_soon("a", 0, ask)).startswith("answer ")
         time.sleep(0.01)
     own.close()
+
+
+def test_few_questions_beside_the_pages_are_asked_at_a_time() -> None:
+    own, free, asked = new(), threading.Event(), []
+
+    def ask(client: Client) -> bool:
+        asked.append(client)
+        assert free.wait(WITHIN_S)
+        return True
+
+    for number in range(3 * access.MAX_KEPT):
+        assert own.kept_soon(f"group {number}", 60, ask) is None
+    by_s = time.monotonic() + WITHIN_S
+    while len(asked) < access.MAX_ASKED_SOON:
+        assert time.monotonic() < by_s
+        time.sleep(0.01)
+    free.set()
+    last = f"group {3 * access.MAX_KEPT - 1}"
+    while own.kept_soon(last, 60, ask) is None:
+        assert len(asked) <= access.MAX_ASKED_SOON + 1
+        assert time.monotonic() < by_s
+        time.sleep(0.01)
+    own.close()

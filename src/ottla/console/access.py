@@ -34,6 +34,8 @@ MAX_KEPT_S: Final = 60.0
 """For that reason."""
 MAX_KEPT: Final = 64
 """Answers."""
+MAX_ASKED_SOON: Final = 8
+"""Questions beside the pages, at a time."""
 
 T = TypeVar("T")
 Lent = TypeVar("Lent", "Client", "Journeys")
@@ -53,6 +55,7 @@ class Access:
         self._is_closed = False
         self._kept: dict[str, _Kept] = {}
         self._soon: dict[str, _Soon] = {}
+        self._asked_soon = 0
         self._lock = Lock()
 
     @contextmanager
@@ -126,11 +129,17 @@ class Access:
     def kept_soon(self, name: str, for_s: float, ask: Callable[[Client], T]) -> T | None:
         """What was answered to the question of this name before, None if nothing was; nobody waits.
         An answer older than `for_s` is asked for again in a thread, with a client of its own. If
-        the cluster does not respond, the answer from before stays.
+        the cluster does not respond, the answer from before stays. Few are asked at a time.
         """
         with self._lock:
-            kept = self._soon.setdefault(name, _Soon())
-            if not kept.is_asked and not self._is_closed and time.monotonic() >= kept.until_s:
+            kept = self._soon.get(name)
+            if kept is None:
+                while len(self._soon) >= MAX_KEPT:
+                    del self._soon[next(iter(self._soon))]
+                kept = self._soon[name] = _Soon()
+            is_free = not kept.is_asked and self._asked_soon < MAX_ASKED_SOON
+            if is_free and not self._is_closed and time.monotonic() >= kept.until_s:
+                self._asked_soon += 1
                 kept.is_asked = True
                 asking = Thread(target=self._ask_soon, args=(kept, for_s, ask), daemon=True)
                 asking.start()
@@ -145,6 +154,8 @@ class Access:
         finally:
             kept.until_s = time.monotonic() + for_s
             kept.is_asked = False
+            with self._lock:
+                self._asked_soon -= 1
 
     def forget(self) -> None:
         """Something was changed: the next page asks again. What is being asked now is not kept."""

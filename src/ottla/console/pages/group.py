@@ -52,6 +52,10 @@ def group(visit: Visit) -> Response:
         names = [each.group for each in listed_groups(client)]
         raise unknown(NotFoundError, "group", name, names, "All groups are listed under Groups.")
     state = group_state(client, found[name])
+    # Of a group with many partitions it takes seconds, for which no page waits.
+    removed = visit.access.kept_soon(
+        f"losses {name}", LOSSES_FRESH_S, lambda lent: losses(lent, state)
+    )
     rows = sorted(state.partitions, key=lambda each: (-(each.lag or 0), each.topic, each.partition))
     return visit.page(
         "group.html",
@@ -59,7 +63,8 @@ def group(visit: Visit) -> Response:
             each.member_id: owned(each.assignment) for each in found[name].members[:MAX_MEMBERS]
         },
         trend=group_trend(visit, name),
-        losses=visit.access.kept(f"losses {name}", LOSSES_FRESH_S, lambda: losses(client, state)),
+        losses=removed or [],
+        is_looking=removed is None,
         rebalances=known_rebalances(visit, name),
         has_history=sampler_of(visit) is not None,
         group=found[name],
