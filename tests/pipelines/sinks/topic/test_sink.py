@@ -52,6 +52,22 @@ def test_a_row_has_the_same_task_however_spark_cuts_the_batch(spark: Any) -> Non
     assert all(found[0]), "a task of 200 rows is empty"
 
 
+def test_a_batch_with_another_schema_has_columns_of_its_own(spark: Any, tmp_path: Path) -> None:
+    target = TopicTarget("t", read_settings("127.0.0.1:9"), RecordColumns("id"))
+    sink = TopicSink(spark, target, tmp_path)
+
+    def written(values: list[Any], schema: str) -> list[tuple[bytes, bytes]]:
+        rows = sink._records(spark.createDataFrame(values, schema)).collect()
+        return [(bytes(row["key"]), bytes(row["value"])) for row in rows]
+
+    assert written([(1, "a")], "id INT, name STRING") == [(b"1", b'{"id":1,"name":"a"}')]
+    made = sink._made
+    assert written([(2, "b")], "id INT, name STRING") == [(b"2", b'{"id":2,"name":"b"}')]
+    assert sink._made is made
+    assert written([("3", 4)], "id STRING, more INT") == [(b"3", b'{"id":"3","more":4}')]
+    assert written([(bytearray(b"5"),)], "id BINARY") == [(b"5", b'{"id":"NQ=="}')]
+
+
 def test_rows_of_a_key_keep_their_order(spark: Any) -> None:
     rows = [(f"k{number % 5}", str(number)) for number in range(1_000)]
     frame = spark.createDataFrame(rows, "key STRING, value STRING").coalesce(1)

@@ -37,7 +37,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka import committed
 from ottla.pipelines.kafka.brokers import Brokers, look_up, why_silent
 from ottla.pipelines.sinks.topic import task as topic_task
-from ottla.pipelines.sinks.topic.columns import RecordColumns
+from ottla.pipelines.sinks.topic.columns import MadeColumns, RecordColumns
 from ottla.pipelines.sinks.topic.failures import FAILURES
 from ottla.pipelines.sinks.topic.one_transaction import OneTransaction
 from ottla.pipelines.sinks.topic.task import (
@@ -127,6 +127,7 @@ class TopicSink(Sink):
     _client: Brokers | None = field(default=None, init=False, repr=False)
     _watch: TopicWatch | None = field(default=None, init=False, repr=False)
     _one_transaction: OneTransaction | None = field(default=None, init=False, repr=False)
+    _made: MadeColumns | None = field(default=None, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -265,7 +266,7 @@ class TopicSink(Sink):
         """
         target = self.target
         if not batch.once:
-            records = target.columns.records(frame)
+            records = self._records(frame)
             options = target.kafka.for_spark_producer(target.producer)
             records.write.format("kafka").options(**options).option("topic", target.name).save()
             return NO_VERSION
@@ -288,7 +289,7 @@ class TopicSink(Sink):
             ends,
             begins or "",
         )
-        records = target.columns.records(frame)
+        records = self._records(frame)
         is_whole = self._whole(records, task)
         if is_whole:
             return NO_VERSION
@@ -301,6 +302,12 @@ class TopicSink(Sink):
 
         fields_of(in_tasks(records, self.tasks)).mapPartitionsWithIndex(write).collect()
         return NO_VERSION
+
+    def _records(self, frame: DataFrame) -> DataFrame:
+        """Return the records of a batch, whose frame mostly has the schema of the one before."""
+        if self._made is None or self._made.schema != frame.schema:
+            self._made = self.target.columns.made_for(frame)
+        return self._made.records(frame)
 
     def _whole(self, records: DataFrame, batch: TaskOfBatch) -> bool | None:
         """Write a batch in one transaction; return False where that failed, None where it cannot
