@@ -1,8 +1,8 @@
 """A Delta table as Delta itself sees it: its snapshot, and what its commits say.
 
-Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked, and no files of `_delta_log` are read but
-those that a snapshot names: the log may be kept elsewhere (catalog-managed commits), and listing it
-is slow on an object store.
+Delta's own `DeltaLog` and `DESCRIBE HISTORY` are asked. Of the files of `_delta_log` the newest few
+commits are read, where the snapshot says that they lie: the log may be kept elsewhere
+(catalog-managed commits), and listing it is slow on an object store.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
 # How many commits are looked at, from the latest backwards. Delta keeps 30 days of them.
 MAX_HISTORY: Final = 1_000
-_FEW: Final = 10
 _OF_COMMIT: Final = (
     "version",
     "userMetadata",
@@ -64,17 +63,46 @@ class Commit:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """The latest commits, at most `most` of them, as they were at a version of a table."""
+class _History:
+    """The commits of one version of a table, each read when it is asked for, and once."""
 
-    table_id: str
-    version: int
-    most: int
-    commits: tuple[Commit, ...]
+    def __init__(self, spark: SparkSession, location: str, snapshot: Snapshot) -> None:
+        self.of = (snapshot.table_id, snapshot.version)
+        self._spark = spark
+        self._location = location
+        self._files = snapshot.newest_commits(spark)
+        self._commits: list[Commit] = []  # the newest first
+        self._described = 0  # so many of the newest were asked of Delta
 
+    def newest(self, most: int) -> Iterator[Commit]:
+        """Return at most so many commits, the newest first."""
+        index = 0
+        while index < most and (index < len(self._commits) or self._read_on(most)):
+            yield self._commits[index]
+            index += 1
 
-_NOTHING: Final = _Read("", -1, 0, ())
+    def _read_on(self, most: int) -> bool:
+        """Read at least one more commit; False where there is none."""
+        version = self.of[1] - len(self._commits)
+        if version < 0:
+            return False
+        if self._described == 0:
+            file = next(self._files, None)
+            commit = None if file is None else _logged(file)
+            if commit is not None:
+                self._commits.append(commit)
+                return True
+        if self._described >= most:
+            return False
+        # A job of Spark, the first of which takes a second or two.
+        self._described = most
+        quoted = self._location.replace("`", "``")
+        rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
+        found = map(_commit, rows.selectExpr(*_OF_COMMIT).collect())
+        # Others may have written since the snapshot was taken.
+        older = [commit for commit in found if commit.version <= version]
+        self._commits += older
+        return bool(older)
 
 
 class DeltaTable:
@@ -83,12 +111,12 @@ class DeltaTable:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._spark = spark
         self.location = location
-        self._read = _NOTHING
+        self._history: _History | None = None
 
     def forget(self) -> None:
         """Drop what Delta remembers of this folder: a table made again there is another table."""
         forget_table(self._spark, self.location)
-        self._read = _NOTHING
+        self._history = None
 
     def snapshot(self) -> Snapshot:
         """Return the latest snapshot."""
@@ -108,11 +136,8 @@ class DeltaTable:
         Commits of `to_delta` name it in their metadata, those of Delta's own streaming sink in
         their operation.
         """
-        for most in (_FEW, MAX_HISTORY):
-            for commit in self.commits(most):
-                if commit.batch == (query_id, batch):
-                    return commit.version
-        return None
+        of_batch = (one.version for one in self.commits() if one.batch == (query_id, batch))
+        return next(of_batch, None)
 
     def holds(self, query_id: str, batch: int) -> bool:
         """Tell whether the table has a commit of this batch or a later one of the query."""
@@ -127,42 +152,32 @@ class DeltaTable:
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
         """Return the latest commits, the newest first; none when there is no table.
 
-        Several checks of a start ask for them, and what was read of a version stays true. DESCRIBE
-        HISTORY is a job of Spark, the first of which takes a second or two: the commits of a young
-        table are read here.
+        They are read as they are asked for: the driver reads the newest, Delta the others. Several
+        checks of a start ask for them, and what was read of a version stays true.
         """
         snapshot = self.snapshot()
         if snapshot.version < 0:
             return iter(())
-        is_read = (self._read.table_id, self._read.version) == (snapshot.table_id, snapshot.version)
-        if not is_read or self._read.most < most:
-            found = _logged(snapshot.newest_commits(self._spark, most))
-            if found is None:
-                quoted = self.location.replace("`", "``")
-                rows = self._spark.sql(f"DESCRIBE HISTORY delta.`{quoted}` LIMIT {most}")
-                found = tuple(map(_commit, rows.selectExpr(*_OF_COMMIT).collect()))
-            self._read = _Read(snapshot.table_id, snapshot.version, most, found)
-        return iter(self._read.commits[:most])
+        history = self._history
+        if history is None or history.of != (snapshot.table_id, snapshot.version):
+            self._history = history = _History(self._spark, self.location, snapshot)
+        return history.newest(most)
 
 
-def _logged(files: list[LoggedCommit] | None) -> tuple[Commit, ...] | None:
-    """Return the commits in these files of a log, None where Delta itself has to read them.
+def _logged(file: LoggedCommit) -> Commit | None:
+    """Return the commit in a file of a log, None where Delta itself has to read it.
 
     A RESTORE is compared with the times of commits, of which Delta knows more than their files.
     """
-    found = []
-    for file in files or ():
-        # A file may have other characters that end a line for Python inside of its texts.
-        lines = (line for line in file.text.split("\n") if '"commitInfo"' in line)
-        infos = (json.loads(line).get("commitInfo") for line in lines)
-        said: dict[str, Any] = next((info for info in infos if info is not None), {})
-        if said.get("operation") == RESTORE:
-            return None
-        parameters = said.get("operationParameters") or {}
-        parameters = {name: _as_delta_says(value) for name, value in parameters.items()}
-        metadata = said.get("userMetadata") or ""
-        found.append(Commit(file.version, metadata, parameters, file.time_s))
-    return None if files is None else tuple(found)
+    # A file may have other characters that end a line for Python inside of its texts.
+    lines = (line for line in file.text.split("\n") if '"commitInfo"' in line)
+    infos = (json.loads(line).get("commitInfo") for line in lines)
+    said: dict[str, Any] = next((info for info in infos if info is not None), {})
+    if said.get("operation") == RESTORE:
+        return None
+    parameters = said.get("operationParameters") or {}
+    parameters = {name: _as_delta_says(value) for name, value in parameters.items()}
+    return Commit(file.version, said.get("userMetadata") or "", parameters, file.time_s)
 
 
 def _as_delta_says(value: Any) -> Any:

@@ -40,7 +40,12 @@ T = TypeVar("T", bound=OfTable)
 
 
 def still_held(commits: Iterable[T]) -> Iterator[T]:
-    """Return the commits whose rows are in the table; give the newest first.
+    """Return the commits whose rows are in the table; give the newest first."""
+    return (commit for commit, is_held in with_held(commits) if is_held)
+
+
+def with_held(commits: Iterable[T]) -> Iterator[tuple[T, bool]]:
+    """Return each commit, and whether its rows are in the table; give the newest first.
 
     A restore without a known target keeps none of the commits before it: who continues there is
     then asked, and loses nothing in silence.
@@ -49,11 +54,12 @@ def still_held(commits: Iterable[T]) -> Iterator[T]:
     is_restored = False
     for commit in commits:
         if is_restored and not _keeps(target, commit):
+            yield commit, False
             continue
         is_restored = commit.restore is not None
         if commit.restore is not None:
             target = commit.restore
-        yield commit
+        yield commit, True
 
 
 def _keeps(target: Restore, commit: OfTable) -> bool:

@@ -1,5 +1,6 @@
 """What Delta's own object of a table says."""
 
+import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from ottla.pipelines.spark.jvm import delta_log
 from ottla.pipelines.spark.jvm.attributes import java_class
 from ottla.pipelines.spark.jvm.delta_log import Snapshot, latest_snapshot
+from ottla.pipelines.spark.jvm.files import FileStatus
 
 pytestmark = pytest.mark.spark
 
@@ -105,18 +107,20 @@ def test_the_state_is_computed(spark: Any, folder: str) -> None:
     assert snapshot._java.stateReconstructionTriggered()
 
 
+def versions(snapshot: Snapshot, spark: Any) -> list[int]:
+    return [commit.version for commit in snapshot.newest_commits(spark)]
+
+
 def test_the_newest_commits(spark: Any, folder: str) -> None:
     snapshot = latest_snapshot(spark, folder)
-    found = snapshot.newest_commits(spark, 2)
-    assert found is not None
-    assert [one.version for one in found] == [2, 1]
+    found = list(snapshot.newest_commits(spark))
+    assert [one.version for one in found] == [2, 1, 0]
     assert all('"commitInfo"' in one.text and one.time_s > 0 for one in found)
-    every = snapshot.newest_commits(spark, 1_000)
-    assert every is not None
-    assert [one.version for one in every] == [2, 1, 0]
 
 
-def test_commits_before_a_checkpoint_are_not_listed(spark: Any, tmp_path: Path) -> None:
+def test_commits_before_a_checkpoint_have_their_version_as_a_name(
+    spark: Any, tmp_path: Path
+) -> None:
     location = f"file:{tmp_path}/t"
     often = {"delta.checkpointInterval": "2"}
     delta_log.create_table(spark, location, SCHEMA, (), often, is_name=False)
@@ -124,38 +128,69 @@ def test_commits_before_a_checkpoint_are_not_listed(spark: Any, tmp_path: Path) 
         append(spark, location, batch)
     delta_log.forget_table(spark, location)
     snapshot = latest_snapshot(spark, location)
-    newest = snapshot.newest_commits(spark, 1)
-    assert newest is not None
-    assert [one.version for one in newest] == [3]
-    assert snapshot.newest_commits(spark, 4) is None
+    assert snapshot._java.logSegment().deltas().size() == 1
+    assert versions(snapshot, spark) == [3, 2, 1, 0]
+    (tmp_path / "t/_delta_log/00000000000000000001.json").unlink()  # Delta does so after 30 days
+    assert versions(snapshot, spark) == [3, 2]
 
 
-def test_much_to_read_is_left_to_spark(
+def test_few_commits_are_read_here(
     spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     snapshot = latest_snapshot(spark, folder)
+    monkeypatch.setattr(delta_log, "MAX_READ_HERE", 2)
+    assert versions(snapshot, spark) == [2, 1]
+
+
+def test_the_first_line_of_a_large_commit_is_read(
+    spark: Any, folder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = latest_snapshot(spark, folder)
+    whole = [one.text for one in snapshot.newest_commits(spark)]
+    assert all("\n" in text for text in whole)
     monkeypatch.setattr(delta_log, "MAX_READ_HERE_BYTES", 100)
-    assert snapshot.newest_commits(spark, 1) is None
+    lines = [one.text for one in snapshot.newest_commits(spark)]
+    assert lines == [text.split("\n")[0] for text in whole]
+    # Other writers have their word on a commit in another line.
+    file = Path(folder.removeprefix("file:")) / "_delta_log/00000000000000000001.json"
+    first, *others = file.read_text().splitlines()
+    file.write_text("\n".join([*others, first]))
+    (file.parent / f".{file.name}.crc").unlink()
+    assert versions(snapshot, spark) == [2]
     monkeypatch.setattr(delta_log, "MAX_READ_HERE_BYTES", 1_000_000)
-    monkeypatch.setattr(delta_log, "MAX_READ_HERE", 1)
-    assert snapshot.newest_commits(spark, 1) is None
+    assert versions(snapshot, spark) == [2, 1, 0]
 
 
-def test_no_file_is_read_where_there_is_much_to_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    def status(version: int) -> Any:
-        folder = SimpleNamespace(toString=lambda: "/t/_delta_log")
-        path = SimpleNamespace(getName=lambda: f"{version:020}.json", getParent=lambda: folder)
-        return SimpleNamespace(getPath=lambda: path, getLen=lambda: 400_000)
+def test_a_commit_of_the_catalog_is_read_where_it_lies(monkeypatch: pytest.MonkeyPatch) -> None:
+    def status(folder: str, name: str) -> Any:
+        parent = SimpleNamespace(toString=lambda: folder)
+        return SimpleNamespace(
+            getPath=lambda: SimpleNamespace(getName=lambda: name, getParent=lambda: parent)
+        )
 
-    files = [status(version) for version in range(3)]
-    deltas = SimpleNamespace(size=lambda: len(files), apply=files.__getitem__)
-    java = SimpleNamespace(logSegment=lambda: SimpleNamespace(deltas=lambda: deltas))
+    staged = f"{4:020}.{uuid.uuid4()}.json"
+    files = [
+        status("/t/_delta_log", f"{1:020}.{3:020}.compacted.json"),
+        status("/t/_delta_log", f"{3:020}.json"),
+        status("/t/_delta_log/_staged_commits", staged),
+    ]
+    segment = SimpleNamespace(
+        deltas=lambda: SimpleNamespace(size=lambda: len(files), apply=files.__getitem__),
+        logPath=lambda: SimpleNamespace(toString=lambda: "/t/_delta_log"),
+    )
     read: list[str] = []
 
     def noted(_: Any, folder: str) -> Any:
-        return SimpleNamespace(read=lambda name: read.append(f"{folder}/{name}"))
+        return SimpleNamespace(
+            status=lambda _: FileStatus(10, 1.0),
+            read=lambda name: read.append(f"{folder}/{name}") or "{}",
+        )
 
     monkeypatch.setattr(delta_log, "Files", noted)
+    java = SimpleNamespace(logSegment=lambda: segment)
     spark: Any = None
-    assert Snapshot(2, "", (), StructType(), java).newest_commits(spark, 10) is None
-    assert read == []
+    assert versions(Snapshot(4, "", (), StructType(), java), spark) == [4, 3, 2, 1, 0]
+    assert read == [
+        f"/t/_delta_log/_staged_commits/{staged}",
+        *(f"/t/_delta_log/{version:020}.json" for version in (3, 2, 1, 0)),
+    ]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta.batch_order import BatchOrder
+from ottla.pipelines.sinks.delta.commits_of_query import commits_of
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.delta.failures import FAILURES
 from ottla.pipelines.sinks.delta.merge import merge
@@ -23,7 +24,7 @@ from ottla.pipelines.sinks.delta.state_ahead import StateAhead
 from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.sinks.delta.widening import can_widen
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
-from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
+from ottla.pipelines.target.commit_metadata import continued_by
 from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
 from ottla.pipelines.target.delta_table import (
     Commit,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.target.port import Batch
 
 _FIRST_LOOK: Final = 10
-"""How many commits are looked at after the first batch of a run."""
+"""How many commits are looked at after the first batch of a query."""
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
@@ -72,6 +73,7 @@ class DeltaSink(Sink):
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     _version: int | None = field(default=None, init=False, repr=False)
+    _looked: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # see `held`
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -157,29 +159,25 @@ class DeltaSink(Sink):
         name = f"the table {self.name}"
         if not self.target.location:
             return Held(name)
-        last = self.last_batch(query_id)
-        commits = list(self.table.commits())
-        kept = {commit.version for commit in still_held(commits)}
-        texts = [commit.metadata for commit in commits if commit.version in kept]
-        mine = [commit for commit in commits if commit.batch and commit.batch[0] == query_id]
-        taken_out = tuple(one.batch[1] for one in mine if one.batch and one.version not in kept)
-        newest = latest_of_query(texts, query_id)
-        batch, ends = last, None
-        if taken_out:  # Delta keeps the number of a writer's last batch, also of one taken out
-            batch = None
+        found = commits_of(query_id, self.table.commits())
+        self._looked[query_id] = found.newest_version
+        newest, batch, ends = found.newest, None, None
+        # Delta keeps the number of a writer's last batch, also of one taken out. The first look for
+        # it in a program takes seconds.
+        if not found.is_newest and not found.taken_out:
+            batch = self.last_batch(query_id)
         if newest is not None and (batch is None or newest.batch >= batch):
             batch, ends = newest.batch, newest.offsets
-        is_whole = bool(commits) and commits[-1].version == 0
-        is_shown = batch is None or any(one.batch == (query_id, batch) for one in mine)
+        is_shown = batch is None or batch in found.batches or found.has_first_version
         return Held(
             name,
             batch,
             ends,
-            is_complete=newest is not None or is_whole,
-            taken_out=taken_out,
+            is_complete=newest is not None or found.has_first_version,
+            taken_out=found.taken_out,
             taken_out_by="RESTORE TABLE",
-            continued_by=continued_by(texts, query_id),
-            forgets="" if is_shown or is_whole else _forgets(commits),
+            continued_by=found.continued_by,
+            forgets="" if is_shown else _forgets(list(self.table.commits())),
         )
 
     def metadata(self) -> Iterable[str]:
@@ -419,6 +417,8 @@ class DeltaSink(Sink):
         Raises PipelineError; the batch is in the table.
         """
         before, self._version = self._version, version
+        if before is None:  # the first batch since the start, which has looked at all before it
+            before = self._looked.get(batch.query_id)
         if version is None or (before is not None and version == before + 1):
             return
         most = _FIRST_LOOK if before is None else max(0, version - before) + 1

@@ -22,14 +22,18 @@ if TYPE_CHECKING:
 DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
 MAX_READ_HERE: Final = 20
 """So many commits are read by the driver; more are read by Spark."""
-MAX_READ_HERE_BYTES: Final = 1_000_000
+MAX_READ_HERE_BYTES: Final = 100_000
+"""Of one commit; of a larger one the first line is read, where Delta writes what it is."""
 # A commit that the catalog manages has an id in the name of its file until it is published.
 _OF_COMMIT: Final = re.compile(r"(\d{20})(\.[0-9a-f-]{36})?\.json")
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedCommit:
-    """The file of one commit in a table's log: a JSON object a line. `time_s`: of the file."""
+    """The file of one commit in a table's log, or its first line: a JSON object a line.
+
+    `time_s`: of the file.
+    """
 
     version: int
     time_s: float
@@ -61,40 +65,46 @@ class Snapshot:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
         return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
 
-    def newest_commits(self, spark: SparkSession, most: int) -> list[LoggedCommit] | None:
-        """Return the commits from this version backwards, the newest first, at most `most`.
+    def newest_commits(self, spark: SparkSession) -> Iterator[LoggedCommit]:
+        """Read the commits from this version backwards, the newest first, one when it is asked for.
 
-        None where Delta does not list all of them, as before a checkpoint of its log, or where
-        there is much to read.
+        It ends where Delta itself has to read on: after MAX_READ_HERE commits, and at one that is
+        not where it is looked for. The snapshot names the files since the last checkpoint of its
+        log. What is older is published: it has its version as its name, also where the catalog
+        manages the commits. The log is not listed.
         """
-        files = self._java.logSegment().deltas()
-        count = min(most, self.version + 1)
-        first = self.version + 1 - count
-        if count > MAX_READ_HERE or int(files.size()) > MAX_READ_HERE:
-            return None
-        found: dict[int, Any] = {}
-        for status in (files.apply(index) for index in range(files.size())):
+        segment = self._java.logSegment()
+        listed = segment.deltas()
+        count = int(listed.size())
+        named: dict[int, tuple[str, str]] = {}
+        for index in range(max(0, count - MAX_READ_HERE), count):
+            path = listed.apply(index).getPath()
             # Others have several commits in one file.
-            if match := _OF_COMMIT.fullmatch(str(status.getPath().getName())):
-                found[int(match[1])] = status
-        newest_first = range(self.version, first - 1, -1)
-        if any(version not in found for version in newest_first):
-            return None
-        named = [(version, found[version]) for version in newest_first]
-        if sum(int(status.getLen()) for _, status in named) > MAX_READ_HERE_BYTES:
-            return None
-        commits = []
-        for version, status in named:
-            path = status.getPath()
-            text = Files(spark, str(path.getParent().toString())).read(str(path.getName()))
-            if text is None:
-                return None
-            commits.append(LoggedCommit(version, int(status.getModificationTime()) / 1_000, text))
-        return commits
+            if match := _OF_COMMIT.fullmatch(str(path.getName())):
+                named[int(match[1])] = (str(path.getParent().toString()), match[0])
+        log = str(segment.logPath().toString())
+        folders: dict[str, Files] = {}
+        for version in range(self.version, max(-1, self.version - MAX_READ_HERE), -1):
+            folder, name = named.get(version, (log, f"{version:020d}.json"))
+            files = folders.get(folder) or folders.setdefault(folder, Files(spark, folder))
+            if (commit := _read(files, name, version)) is None:
+                return
+            yield commit
 
     def kept_ms(self, spark: SparkSession) -> int:
         """Return for how long the table keeps files that no version needs any more."""
         return int(java_class(spark, DELTA_LOG).tombstoneRetentionMillis(self._java.metadata()))
+
+
+def _read(files: Files, name: str, version: int) -> LoggedCommit | None:
+    status = files.status(name)
+    if status is None:
+        return None
+    is_large = status.size_bytes > MAX_READ_HERE_BYTES
+    text = files.first_line(name) if is_large else files.read(name)
+    if text is None or (is_large and '"commitInfo"' not in text):
+        return None
+    return LoggedCommit(version, status.modified_s, text)
 
 
 def _pairs(scala_map: Any) -> Iterator[tuple[Any, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.attributes import gateway, is_instance, java_class, java_session
@@ -14,6 +16,14 @@ if TYPE_CHECKING:
 _FS: Final = "org.apache.hadoop.fs"
 _PATH: Final = f"{_FS}.Path"
 _LOCAL: Final = f"{_FS}.LocalFileSystem"
+
+
+@dataclass(frozen=True, slots=True)
+class FileStatus:
+    """The size of a file, and when it was written last, in seconds since 1970."""
+
+    size_bytes: int
+    modified_s: float
 
 
 class Files:
@@ -47,22 +57,36 @@ class Files:
             return []
         return [status.getPath().getName() for status in self._system.listStatus(self._at(name))]
 
+    def status(self, name: str) -> FileStatus | None:
+        """Return what the file system says of a file, None when it is not there."""
+        status = _unless_gone(lambda: self._system.getFileStatus(self._at(name)))
+        if status is None:
+            return None
+        return FileStatus(int(status.getLen()), int(status.getModificationTime()) / 1_000)
+
     def read(self, name: str) -> str | None:
         """Return the text of a file, None when it is not there."""
-        from py4j.protocol import Py4JJavaError
-
         if not self.exists(name):
             return None
-        try:
-            stream = self._system.open(self._at(name))
-        except Py4JJavaError as error:
-            # Its owner has deleted it since: a run that ends gives its lease back.
-            if is_instance(error.java_exception, "java.io.FileNotFoundException"):
-                return None
-            raise
+        # Its owner may delete it now: a run that ends gives its lease back.
+        stream = _unless_gone(lambda: self._system.open(self._at(name)))
+        if stream is None:
+            return None
         try:
             texts = java_class(self._spark, "org.apache.commons.io.IOUtils")
             return str(texts.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def first_line(self, name: str) -> str | None:
+        """Return the first line of a file without its end, None when there is none."""
+        stream = _unless_gone(lambda: self._system.open(self._at(name)))
+        if stream is None:
+            return None
+        try:
+            reader = java_class(self._spark, "java.io.InputStreamReader")(stream, "UTF-8")
+            line = java_class(self._spark, "java.io.BufferedReader")(reader).readLine()
+            return None if line is None else str(line)
         finally:
             stream.close()
 
@@ -117,6 +141,18 @@ class Files:
         self._system.mkdirs(self._at(to).getParent())
         if not self._system.rename(self._at(name), self._at(to)):
             raise OSError(f"{self.location}/{name} cannot be moved to {to}")
+
+
+def _unless_gone(call: Callable[[], Any]) -> Any:
+    """Return what a call returns, None where it does not find its file."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        return call()
+    except Py4JJavaError as error:
+        if is_instance(error.java_exception, "java.io.FileNotFoundException"):
+            return None
+        raise
 
 
 def _create(system: Any, path: Any, text: str) -> None:
