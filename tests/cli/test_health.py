@@ -101,6 +101,18 @@ def test_the_state_and_what_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("other", "commands"),
+    [([], "group describe"), (["x"], "cluster describe and ottla group describe")],
+)
+def test_where_to_see_what_groups_lose(
+    other: list[str], commands: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = [*other, "group g: 2 unread records of t-0 go in 1 h", "group g: 1 of t-1 goes now"]
+    show_health(replace(judged(WELL, []), broken=broken, losing_groups=["g"]))
+    assert capsys.readouterr().err == f"To see which: ottla {commands}\n"
+
+
+@pytest.mark.parametrize(
     ("in_sync", "leader", "state", "code", "code_if_allowed"),
     [
         ((1, 2), 1, "healthy", 0, 0),

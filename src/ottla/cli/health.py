@@ -52,13 +52,17 @@ def show_health(found: Health) -> None:
     for problem in problems:
         say(f"  {problem}")
     if problems:
-        hanging = bool(found.hanging_transactions)
-        note(f"To see which: {' and '.join(where_to_look(len(problems), hanging))}")
+        note(f"To see which: {' and '.join(where_to_look(found))}")
 
 
-def where_to_look(problems: int, hanging: bool) -> Iterator[str]:
-    """The commands that show these problems, one of them perhaps hanging transactions."""
-    if problems > hanging:
+def where_to_look(found: Health) -> Iterator[str]:
+    """The commands that show what is wrong."""
+    hanging = bool(found.hanging_transactions)
+    of_groups = tuple(f"group {name}: " for name in found.losing_groups or ())
+    others = [each for each in found.broken + found.degraded if not each.startswith(of_groups)]
+    if len(others) > hanging:
         yield "ottla cluster describe"
     if hanging:
         yield "ottla transaction hanging"
+    if of_groups:
+        yield "ottla group describe"

@@ -113,3 +113,9 @@ def test_a_group_is_described_with_its_lag(monkeypatch: pytest.MonkeyPatch) -> N
     assert (gone.topic, gone.end_offset, gone.lag) == ("gone", None, None)
     assert (told.lag, told.members[0].partitions) == (3, 0)
     assert told.losses is None
+
+
+def test_what_was_never_committed_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    never = partition(1, committed_offset=None, lag=None)
+    (title, *_) = shown(capsys, "stable", [], [partition(0), never])
+    assert " ".join(title) == "g: stable, 0 members, lag 3, 1 partition without a commit"

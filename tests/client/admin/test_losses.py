@@ -86,8 +86,10 @@ def test_health_fails_on_it_where_that_is_asked(ottla_topic: Topic) -> None:
     with Client(ottla_topic.bootstrap) as client:
 
         def said(within_ms: int | None) -> list[str]:
-            broken = health_of(client, within_ms).broken
-            return [each for each in broken if each.startswith(f"group {group}:")]
+            found = health_of(client, within_ms)
+            told = [each for each in found.broken if each.startswith(f"group {group}:")]
+            assert (group in (found.losing_groups or ())) == bool(told)
+            return told
 
         (sentence,) = said(6 * HOUR_MS)
         assert f"1 unread record of {ottla_topic.name}-0 goes in 2 h 59 min" in sentence

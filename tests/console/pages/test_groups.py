@@ -77,7 +77,7 @@ def test_why_it_rebalanced_and_what_retention_removes_unread(
     assert " at the earliest." in found.words
     assert "<b>app-1 (127.0.0.1) joined" in found.words
     assert f"{ottla_topic.name} 0" in found.words
-    assert "no member left after" in found.words
+    assert "no member is left after" in found.words
     assert "<b>app-1" not in found.text
 
 

@@ -68,7 +68,7 @@ def test_causes_that_are_not_listed_are_counted_and_none_is_said() -> None:
         ({}, "epochs 4 to 6: stable after 1.2 s, 3 members"),
         ({"type": "classic", "first_epoch": 6}, "generation 6: stable after 1.2 s, 3 members"),
         ({"end": None, "lasted_ms": None}, "epochs 4 to 6: not stable yet"),
-        ({"end": "empty"}, "epochs 4 to 6: no member left after 1.2 s"),
+        ({"end": "empty"}, "epochs 4 to 6: no member is left after 1.2 s"),
         ({"end": "none"}, "no rebalance"),
     ],
 )

@@ -136,6 +136,11 @@ class GroupDescription:
             f"{self.group}: {self.state}, {plural(len(self.members), 'member')}, "
             f"lag {self.lag:,}{' or more' if is_silent else ''}"
         )
+        uncommitted = sum(
+            each.committed_offset is None and not each.offsets_error for each in self.partitions
+        )
+        if uncommitted:
+            title += f", {plural(uncommitted, 'partition')} without a commit"
         oldest = age(self.behind_ms)
         if oldest:
             title += f", {oldest} behind"

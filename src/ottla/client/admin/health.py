@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Health:
     """A cluster's state: healthy, degraded or broken, with what is wrong. The hanging transactions
-    are None if the brokers do not say.
+    are None if the brokers do not say, and the groups that lose unread records if nobody asked.
     """
 
     state: str
@@ -55,6 +55,7 @@ class Health:
     controller: int | None
     partitions: int
     hanging_transactions: list[HangingTransaction] | None
+    losing_groups: list[str] | None = None
 
 
 def health_of(client: Client, max_loss_in_ms: int | None = None) -> Health:
@@ -65,24 +66,26 @@ def health_of(client: Client, max_loss_in_ms: int | None = None) -> Health:
     found = judged(cluster, hanging_transactions(client), certificate_days_left(client, cluster))
     if max_loss_in_ms is None:
         return found
-    losing = losing_groups(client, max_loss_in_ms, int(time.time() * 1000))
-    if not losing:
-        return found
-    return replace(found, state="broken", broken=[*found.broken, *losing])
+    losing, unknown = losses_told(client, max_loss_in_ms, int(time.time() * 1000))
+    told = [sentence for its in losing.values() for sentence in its] + unknown
+    state = "broken" if told else found.state
+    return replace(found, state=state, broken=[*found.broken, *told], losing_groups=list(losing))
 
 
-def losing_groups(client: Client, within_ms: int, now_ms: int) -> list[str]:
-    """A sentence for each group and partition that loses unread records, and for what could not be
-    looked at: nobody is told that nothing is lost who does not know it. Raises ClientError.
+def losses_told(
+    client: Client, within_ms: int, now_ms: int
+) -> tuple[dict[str, list[str]], list[str]]:
+    """By group, a sentence for each partition of which it loses unread records; and sentences for
+    what could not be looked at: nobody is told that nothing is lost who does not know it. Raises
+    ClientError.
     """
     found = losses_of_all(client, within_ms, now_ms)
-    losing = [
-        f"group {group}: {replace(each, removed=0)}"
-        for group, its in sorted(found.by_group.items())
-        for each in its
-        if each.records
-    ]
-    return [*losing, *found.unknown]
+    losing = {}
+    for group, its in sorted(found.by_group.items()):
+        told = [f"group {group}: {replace(each, removed=0)}" for each in its if each.records]
+        if told:
+            losing[group] = told
+    return losing, found.unknown
 
 
 def judged(

@@ -95,7 +95,7 @@ def outcome_text(entry: Document) -> str:
     after = "" if lasted_ms is None else f" after {format_elapsed(lasted_ms)}"
     text += {
         "stable": f": stable{after}",
-        "empty": f": no member left{after}",
+        "empty": f": no member is left{after}",
         "lost": f": another coordinator took over{after}",
         None: ": not stable yet",
     }.get(end, f": {end}{after}")
