@@ -45,6 +45,7 @@ TABLES: Final[dict[str, dict[str, Any]]] = {
     "marked": {"order_by": "at", "deletes": "mark"},
     "history": {"order_by": "at", "history": True},
     "truncated": {"order_by": "at", "has_truncations": True},
+    "emptied": {"has_truncations": True},
 }
 
 

@@ -88,6 +88,7 @@ KINDS = (
     *("iceberg-upsert", "iceberg-marked"),
     *("postgresql-upsert", "postgresql-marked"),
     *("delta-truncated", "iceberg-truncated", "postgresql-truncated"),
+    *("delta-emptied", "iceberg-emptied", "postgresql-emptied"),
 )
 """Targets, and kinds of tables with keys in them."""
 
