@@ -1,66 +1,45 @@
 """`python -m website.pictures.console`: photographs the pages of the console for docs/console.md.
 
-A broker with some orders, a group that has read them and one that has not, and Debian's Chromium.
+The cluster is that of `console_shop`; the browser is Debian's Chromium.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer, Producer
-from confluent_kafka import TopicPartition as PartitionAt
-from playwright.sync_api import ViewportSize, sync_playwright
+from playwright.sync_api import Page, ViewportSize, sync_playwright
 
-from ottla.client.admin.topics import NewTopic, create_topics
-from ottla.client.client import Client
-from ottla.testing import Broker
 from website.pages import ROOT
+from website.pictures.console_shop import PAGES, Shop, open_shop
 
 FOLDER: Final = ROOT / "docs" / "pictures" / "console"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
-PAGES: Final = {
-    "overview": "/",
-    "topics": "/topics",
-    "messages": "/topics/orders/messages",
-    "journey": "/topics/orders/messages/0/30/journey",
-    "group": "/group?name=billing",
-}
+FOUND: Final = "search"
+PLAN: Final = "reset"
+TELEPHONE: Final = "telephone"
+NAMES: Final = (*PAGES, FOUND, PLAN, TELEPHONE)
 SIZE: Final[ViewportSize] = {"width": 1100, "height": 640}
-CUSTOMERS: Final = ("Ada", "Grace", "Barbara", "Radia")
-ORDERS: Final = 120
-
-
-def make_orders(bootstrap: str) -> None:
-    """Two topics; `shipping` has read all orders, `billing` some of them."""
-    with Client(bootstrap) as client:
-        create_topics(client, [NewTopic("orders", 3, 1), NewTopic("payments", 6, 1)])
-    producer = Producer({"bootstrap.servers": bootstrap, "client.id": "shop"})
-    for number in range(ORDERS):
-        name = CUSTOMERS[number % len(CUSTOMERS)]
-        value = json.dumps({"order": number, "customer": name, "total": round(number * 1.37, 2)})
-        producer.produce("orders", value, name, partition=number % 3, headers=[("source", b"web")])
-        producer.produce("payments", value, name)
-    producer.flush()
-    for group, read in (("shipping", 40), ("billing", 25)):
-        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-        offsets = [PartitionAt("orders", partition, read) for partition in range(3)]
-        consumer.commit(offsets=offsets, asynchronous=False)
-        consumer.close()
+MAX_HEIGHT: Final = 1400
+FOLLOWED_S: Final = 25.0
+"""The charts and trends have two samples then."""
 
 
 @contextmanager
-def console(bootstrap: str) -> Iterator[str]:
+def console(shop: Shop) -> Iterator[str]:
     """The address of a console that runs meanwhile."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ottla", "console", "-b", bootstrap, "--listen", "127.0.0.1:0"],
+        [
+            *(sys.executable, "-m", "ottla", "console", "-b", shop.bootstrap),
+            *("--listen", "127.0.0.1:0", "--registry", shop.registry.url),
+        ],
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -74,24 +53,55 @@ def console(bootstrap: str) -> Iterator[str]:
         process.wait()
 
 
-def photograph(folder: Path) -> None:
-    """A picture of each page, and one of a telephone in the dark."""
+def photograph(folder: Path, followed_s: float = FOLLOWED_S) -> None:
+    """A picture of each page, of a search, of a plan to move offsets, and one of a telephone in the
+    dark. `followed_s`: how long the console has watched the cluster before.
+    """
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         raise SystemExit("There is no Chromium here. On Debian: apt-get install chromium")
     folder.mkdir(parents=True, exist_ok=True)
-    with Broker() as broker, sync_playwright() as playwright:
-        make_orders(broker.bootstrap)
+    with open_shop() as shop, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        with console(broker.bootstrap) as address:
+        with console(shop) as address:
             page = browser.new_page(viewport=SIZE)
+            page.goto(f"{address}/")
+            time.sleep(followed_s)
             for name, path in PAGES.items():
                 page.goto(f"{address}{path}")
-                page.screenshot(path=folder / f"{name}.png")
+                take(page, folder / f"{name}.png")
+            search(page, address)
+            take(page, folder / f"{FOUND}.png")
+            plan(page, address)
+            take(page, folder / f"{PLAN}.png")
             narrow = browser.new_page(viewport={"width": 400, "height": 800}, color_scheme="dark")
-            narrow.goto(f"{address}{PAGES['messages']}")
-            narrow.screenshot(path=folder / "telephone.png")
+            narrow.goto(f"{address}{PAGES['overview']}")
+            narrow.screenshot(path=folder / f"{TELEPHONE}.png")
         browser.close()
+
+
+def take(page: Page, path: Path) -> None:
+    """All of the page, unless it is very long."""
+    page.wait_for_load_state("networkidle")
+    height = int(page.evaluate("document.documentElement.scrollHeight"))
+    page.set_viewport_size({**SIZE, "height": min(max(height, 400), MAX_HEIGHT)})
+    page.screenshot(path=path)
+    page.set_viewport_size(SIZE)
+
+
+def search(page: Page, address: str) -> None:
+    """All orders of a customer."""
+    page.goto(f"{address}{PAGES['messages']}?json=customer%3DGrace")
+    page.click("#search")
+    page.locator("#progress", has_text="100 %").wait_for()
+
+
+def plan(page: Page, address: str) -> None:
+    """Move the offsets of a group, as far as the plan."""
+    page.goto(f"{address}{PAGES['group']}")
+    page.click("text=Move its offsets")
+    page.click("text=Show the plan")
+    page.wait_for_url("**/group/plan")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from tests.system.chromium import chromium
-from website.pictures.console import FOLDER, PAGES, photograph
+from website.pictures.console import FOLDER, photograph
 
-NAMES = {f"{name}.png" for name in (*PAGES, "telephone")}
+from website.pictures import console
+
+NAMES = {f"{name}.png" for name in console.NAMES}
 
 
 def test_each_picture_is_in_the_documentation() -> None:
@@ -19,6 +21,6 @@ def test_each_picture_is_in_the_documentation() -> None:
 
 @pytest.mark.skipif(chromium() is None, reason="no Chromium on the PATH")
 def test_the_script_makes_them(tmp_path: Path) -> None:
-    photograph(tmp_path)
+    photograph(tmp_path, followed_s=0)
     assert {path.name for path in tmp_path.glob("*.png")} == NAMES
     assert all(path.stat().st_size > 10_000 for path in tmp_path.glob("*.png"))
