@@ -31,6 +31,7 @@ class Mode(NamedTuple):
     conversions: bool = False
     shares: bool = False
     letters: bool = False
+    deletions: bool = False
     streams: bool = False
 
 
@@ -69,6 +70,11 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
         "--letters", action="store_true", help="with a share group that has dead letters (KIP-1191)"
     )
     parser.add_argument(
+        "--deletions",
+        action="store_true",
+        help="with a share group that is deleted again and again beside another one",
+    )
+    parser.add_argument(
         "--streams", action="store_true", help="with the members of a streams group (KIP-1071)"
     )
     return parser.parse_args(given)
@@ -91,7 +97,7 @@ def many(seeds: Iterable[int], jobs: int, console: Console, mode: Mode | None = 
     wanted = list(seeds)
     failed: list[Outcome] = []
     mode = mode or Mode()
-    has_shares = mode.shares or mode.letters
+    has_shares = mode.shares or mode.letters or mode.deletions
     done = acknowledged = elections = generations = lost = committed = gaps = shared = assigned = 0
     with (
         workers(jobs, SEEDS_A_PROCESS) as pool,

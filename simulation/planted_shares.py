@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.groups.share import state_partitions
 from ottla.groups.share.shard import ShareGroupShard
 from ottla.share import shard, share_partition
 from ottla.share.acquisition import Acquisition
@@ -143,3 +144,26 @@ PLANTED_LETTERS: Final[dict[Callable[[Patch], None], Sighting]] = {
     records_are_stored_as_archived_before_their_letters: Sighting(pace=Pace.SWIFT),
 }
 """Of runs with `--letters`."""
+
+
+def a_share_coordinator_deletes_nothing(patch: Patch) -> None:
+    """It says that it has forgotten a state, which stays."""
+    patch.setattr(ShareShard, "delete", lambda *_: None)
+
+
+def a_deletion_forgets_the_first_partition_only(patch: Patch) -> None:
+    """What is in the others outlives the group."""
+    right = state_partitions.all_deleting
+
+    def all_deleting(*given: Any) -> Any:
+        states, partitions = right(*given)
+        return states, {topic: numbers & {0} for topic, numbers in partitions.items()}
+
+    patch.setattr(state_partitions, "all_deleting", all_deleting)
+
+
+PLANTED_DELETIONS: Final[dict[Callable[[Patch], None], Sighting]] = {
+    a_share_coordinator_deletes_nothing: Sighting(pace=Pace.SWIFT),
+    a_deletion_forgets_the_first_partition_only: Sighting(pace=Pace.SWIFT),
+}
+"""Of runs with `--deletions`."""

@@ -37,6 +37,7 @@ from simulation.pace import Pace, pace_of
 from simulation.replay import ReplayWatch
 from simulation.replicas import content
 from simulation.share_clients import ShareClients
+from simulation.share_deletions import ShareDeletions
 from simulation.share_faults import draw_share_faults
 from simulation.size import size_of
 from simulation.streams_clients import StreamsClients
@@ -103,6 +104,7 @@ class World:
         conversions: bool = False,
         shares: bool = False,
         letters: bool = False,
+        deletions: bool = False,
         streams: bool = False,
         pace: Pace | None = None,
     ) -> None:
@@ -111,17 +113,19 @@ class World:
         and their disks, and the clients for them; a mode of its own, so that a seed without it
         keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
         `conversions`: each speaks it or the classic one. `shares`: with a share group (KIP-932)
-        beside the others. `letters`: that with dead letters (KIP-1191). `streams`: with a
-        streams group (KIP-1071)."""
+        beside the others. `letters`: that with dead letters (KIP-1191). `deletions`: with another
+        one beside it that is deleted again and again. `streams`: with a streams group
+        (KIP-1071)."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
-        shares = shares or letters
+        shares = shares or letters or deletions
         size = size_of(seed, pace, transactions=transactions, logs=logs)
         self.cluster = Cluster(seed, plan, pace, size, logs=logs, shares=shares, streams=streams)
         member: Callable[..., Member] = EpochMember if consumers else Member
         self.workload = Workload(self.cluster, plan, either_member if conversions else member)
         self.shares = ShareClients(self.cluster, self.workload, letters=letters) if shares else None
+        self.deletions = ShareDeletions(self.cluster) if deletions else None
         self.streams = StreamsClients(self.cluster) if streams else None
         self._watches_group = consumers or conversions or shares or streams
         if conversions:
@@ -215,6 +219,8 @@ class World:
         self.workload.start()
         if self.shares is not None:
             await self.shares.start()
+        if self.deletions is not None:
+            await self.deletions.start()
         if self.streams is not None:
             await self.streams.start()
         if self.transactional is not None:
@@ -246,6 +252,8 @@ class World:
             self.transactional.judge()
         if self.shares is not None:
             await self.shares.settle()
+        if self.deletions is not None:
+            await self.deletions.settle()
         if self.streams is not None:
             await self.streams.settle()
         await self._until(self._are_replicas_equal)
@@ -511,6 +519,7 @@ def run(
     conversions: bool = False,
     shares: bool = False,
     letters: bool = False,
+    deletions: bool = False,
     streams: bool = False,
     pace: Pace | None = None,
 ) -> Outcome:
@@ -522,6 +531,7 @@ def run(
         "conversions": conversions,
         "shares": shares,
         "letters": letters,
+        "deletions": deletions,
         "streams": streams,
     }
     return World(seed, faults, pace=pace, **modes).run()

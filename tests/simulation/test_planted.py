@@ -21,7 +21,7 @@ from simulation.planted import (
 from simulation.planted_consumers import PLANTED_CONSUMERS
 from simulation.planted_conversions import PLANTED_CONVERSIONS
 from simulation.planted_logs import PLANTED_LOGS
-from simulation.planted_shares import PLANTED_LETTERS, PLANTED_SHARES
+from simulation.planted_shares import PLANTED_DELETIONS, PLANTED_LETTERS, PLANTED_SHARES
 from simulation.planted_streams import PLANTED_STREAMS
 from simulation.traps import TRAPS
 from simulation.workers import workers
@@ -86,6 +86,11 @@ def test_a_planted_bug_of_share_groups_is_found(plant: Callable[[Patch], None], 
 @pytest.mark.parametrize("plant", PLANTED_LETTERS, ids=lambda plant: plant.__name__)
 def test_a_planted_bug_of_dead_letters_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
     assert pool.apply(partial(_is_found, plant, PLANTED_LETTERS[plant], letters=True))
+
+
+@pytest.mark.parametrize("plant", PLANTED_DELETIONS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_of_deletions_is_found(plant: Callable[[Patch], None], pool: Pool) -> None:
+    assert pool.apply(partial(_is_found, plant, PLANTED_DELETIONS[plant], deletions=True))
 
 
 @pytest.mark.parametrize("plant", PLANTED_STREAMS, ids=lambda plant: plant.__name__)

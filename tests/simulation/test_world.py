@@ -39,7 +39,7 @@ def test_the_invariants_hold(first: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "mode", ["--consumers", "--conversions", "--shares", "--letters", "--streams"]
+    "mode", ["--consumers", "--conversions", "--shares", "--letters", "--deletions", "--streams"]
 )
 def test_the_invariants_hold_in_a_group_of_the_consumer_protocol(mode: str) -> None:
     """No partition has two owners, the group converges, and a coordinator's memory is its log; also
