@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -210,23 +211,31 @@ def fill(broker: Broker, records: int, *, made: bool = False) -> None:
 
 
 def commit(broker: Broker, count: int) -> None:
-    """An offset of each group, in each partition."""
+    """An offset of each group, in each partition. Raises RuntimeError if one is not taken."""
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-    for first in range(0, count, 500):
-        asked = [
-            admin.alter_consumer_group_offsets(
-                [
-                    ConsumerGroupTopicPartitions(
-                        f"group-{number}",
-                        [PartitionAt("many", each, 1 + number % 3) for each in range(PARTITIONS)],
-                    )
-                ]
-            )
-            for number in range(first, min(first + 500, count))
-        ]
-        for each in asked:
-            for answer in each.values():
-                answer.result(PAGE_S)
+    limit_s = time.monotonic() + PAGE_S
+    waiting = list(range(count))
+    while waiting:
+        some, waiting = waiting[:500], waiting[500:]
+        asked = {number: _alter(admin, number) for number in some}
+        refused = {}
+        for number, answer in asked.items():
+            for each in answer.result(PAGE_S).topic_partitions:
+                if each.error is not None:
+                    refused[number] = each.error
+        if refused and time.monotonic() > limit_s:
+            raise RuntimeError(f"commits of {len(refused)} groups failed: {refused.popitem()}")
+        if refused:  # their coordinator may not have loaded yet
+            waiting = [*refused, *waiting]
+            time.sleep(0.2)
+
+
+def _alter(admin: AdminClient, number: int) -> Future[ConsumerGroupTopicPartitions]:
+    offsets = [PartitionAt("many", each, 1 + number % 3) for each in range(PARTITIONS)]
+    asked = ConsumerGroupTopicPartitions(f"group-{number}", offsets)
+    answers: dict[str, Future[ConsumerGroupTopicPartitions]]
+    answers = admin.alter_consumer_group_offsets([asked])
+    return answers[f"group-{number}"]
 
 
 def middle(values: list[float]) -> float:
