@@ -183,7 +183,7 @@ class ShareDeletions:
     def _check_first(self, partition: int, run: Any) -> None:
         if (run.first_offset, run.delivery_count) != (0, 1):
             raise Violation(
-                f"share group {GROUP} begins anew in {TOPIC}-{partition} at offset "
+                f"share group {GROUP} begins again in {TOPIC}-{partition} at offset "
                 f"{run.first_offset}, delivery {run.delivery_count}"
             )
 

@@ -5,7 +5,7 @@
     deleting      it is asked to forget a topic, before the group or its offsets there are deleted;
                   until it has, there may be state in any partition of the topic
 
-A topic in which something begins stays `deleting` until all of its partitions have begun anew: a
+A topic in which something begins stays `deleting` until all of its partitions have begun again: a
 deletion that failed may have left the state of some. Kafka forgets that as soon as one begins, so
 that the state outlives the group, and fences the next one of that name.
 
