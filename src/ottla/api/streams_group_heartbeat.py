@@ -221,7 +221,7 @@ async def _with_creation(result: HeartbeatResult, context: Context) -> tuple[Sta
         return result.statuses
     unauthorized = await _unauthorized(missing, context)
     if unauthorized:
-        return _said(result, f"Unauthorized to CREATE on topics {', '.join(unauthorized)}.")
+        return _with_detail(result, f"Unauthorized to CREATE on topics {', '.join(unauthorized)}.")
     topics = context.broker.topic_creation.streams
     topics.create(
         [
@@ -238,7 +238,7 @@ async def _with_creation(result: HeartbeatResult, context: Context) -> tuple[Sta
     told = ", ".join(f"{name} ({why})" for name, why in failed[:MAX_ERRORS_TOLD])
     more = len(failed) - MAX_ERRORS_TOLD
     told += f" and {more} more" if more > 0 else ""
-    return _said(result, f"Creation failed: {told}.")
+    return _with_detail(result, f"Creation failed: {told}.")
 
 
 async def _unauthorized(missing: Sequence[TopicInfo], context: Context) -> list[str]:
@@ -255,7 +255,7 @@ def _told(text: str) -> str:
     return text if len(text) <= MAX_TOLD_CHARACTERS else f"{text[:MAX_TOLD_CHARACTERS]}..."
 
 
-def _said(result: HeartbeatResult, what: str) -> tuple[Status, ...]:
+def _with_detail(result: HeartbeatResult, what: str) -> tuple[Status, ...]:
     return tuple(
         each._replace(detail=f"{each.detail}; {what}")
         if each.code is StatusCode.MISSING_INTERNAL_TOPICS

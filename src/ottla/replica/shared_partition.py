@@ -159,7 +159,7 @@ class SharedPartition:
         """A member knows that."""
         self._is_reading = False
         self._bytes_a_record = float(BYTES_A_RECORD)
-        self._said: list[asyncio.Future[None]] = []
+        self._awaiting_write: list[asyncio.Future[None]] = []
         """Who waits for the next write."""
         self._is_writing = False
         self._is_writing_letters = False
@@ -231,8 +231,8 @@ class SharedPartition:
             self._timer.cancel()
         if self._retry is not None:
             self._retry.cancel()
-        self._answer(self._said, ApiError(ErrorCode.not_leader_or_follower))
-        self._said = []
+        self._answer(self._awaiting_write, ApiError(ErrorCode.not_leader_or_follower))
+        self._awaiting_write = []
         wake(self)
 
     # For journeys.
@@ -352,7 +352,7 @@ class SharedPartition:
         if not shares.has_unwritten:
             return None
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._said.append(written)
+        self._awaiting_write.append(written)
         self._write_soon()
         return written
 
@@ -421,16 +421,16 @@ class SharedPartition:
         assert shares is not None
         try:
             while shares.has_unwritten and not self.is_gone:
-                said, self._said = self._said, []
+                waiting, self._awaiting_write = self._awaiting_write, []
                 error = await self._write_once(shares)
-                self._answer(said, error)
+                self._answer(waiting, error)
                 if error is not None:
                     if error.code in FENCED:
                         self.end()
-                    if not self._said:
+                    if not self._awaiting_write:
                         break
-            self._answer(self._said, None)
-            self._said = []
+            self._answer(self._awaiting_write, None)
+            self._awaiting_write = []
         finally:
             self._is_writing = False
         if shares.has_unwritten and not self.is_gone:

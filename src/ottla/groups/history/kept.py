@@ -57,7 +57,7 @@ class Kept:
         if len(its) > MAX_OF_GROUP:
             self._drop_oldest(group)
         if self._total > MAX_BYTES:
-            self._make_room()
+            self._shrink_largest()
 
     def _count(self, group: str, size: int) -> None:
         self._bytes[group] = self._bytes.get(group, 0) + size
@@ -69,7 +69,7 @@ class Kept:
         if not self._of_group[group]:
             del self._of_group[group], self._bytes[group]
 
-    def _make_room(self) -> None:
+    def _shrink_largest(self) -> None:
         """Halves the largest, until a quarter is free."""
         while self._total > _LEFT:
             largest = max(self._bytes, key=self._bytes.__getitem__)
