@@ -98,7 +98,7 @@ def joining(group: ConsumerGroup, request: JoinRequest, step: Step) -> Joining |
     if len(subscription.topics) > MAX_SUBSCRIBED_TOPICS:
         raise ApiError(ErrorCode.invalid_request)
     records: list[ConsumerRecord] = []
-    before = _member(group, request, member_id, records, is_unknown=is_unknown)
+    before = _member(group, request, member_id, records, step, is_unknown=is_unknown)
     after = before._replace(
         instance_id=request.group_instance_id or before.instance_id,
         rack_id=subscription.rack_id or before.rack_id,
@@ -117,6 +117,7 @@ def _member(
     request: JoinRequest,
     member_id: str,
     records: list[ConsumerRecord],
+    step: Step,
     *,
     is_unknown: bool,
 ) -> Member:
@@ -128,7 +129,7 @@ def _member(
     previous = group.static_member(instance_id)
     if previous is None:
         return group.members.get(member_id, Member(member_id))
-    return put_in_place(group, previous, member_id, records)
+    return put_in_place(group, previous, member_id, records, step)
 
 
 def join(group: ConsumerGroup, joins: Joining, topics: Topics, step: Step) -> JoinResult:

@@ -37,7 +37,7 @@ from ottla.groups.consumer.stored import (
 )
 from ottla.groups.consumer.subscription import Change, changes_assignor, subscribed_names
 from ottla.groups.consumer.target import compute_target, may_assign
-from ottla.groups.consumer.timers import await_heartbeat, await_revocation
+from ottla.groups.consumer.timers import await_heartbeat, await_revocation, forget
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, member_record, removal_records
 from ottla.protocol.errors import ApiError, ErrorCode
@@ -53,7 +53,7 @@ def heartbeat(
         return leave(group, request, topics, step)
     check_room(group, request.member_id, request.instance_id, step)
     records: list[ConsumerRecord] = []
-    before = _subscribe(group, request, records)
+    before = _subscribe(group, request, records, step)
     after = _updated(before, request)
     reconciled = advance(group, before, after, request.owned, topics, step, records)
     await_heartbeat(group.group_id, after.member_id, step)
@@ -121,7 +121,7 @@ def advance(
 
 
 def _subscribe(
-    group: ConsumerGroup, request: HeartbeatRequest, records: list[ConsumerRecord]
+    group: ConsumerGroup, request: HeartbeatRequest, records: list[ConsumerRecord], step: Step
 ) -> Member:
     """The member as it is, new, or in place of a static one that left for a while."""
     member_id = request.member_id or request.new_member_id
@@ -146,16 +146,21 @@ def _subscribe(
             f"Static member {member_id} with instance id {request.instance_id} cannot join the"
             f" group because the instance id is owned by {previous.member_id} member.",
         )
-    return put_in_place(group, previous, member_id, records)
+    return put_in_place(group, previous, member_id, records, step)
 
 
 def put_in_place(
-    group: ConsumerGroup, previous: Member, member_id: str, records: list[ConsumerRecord]
+    group: ConsumerGroup,
+    previous: Member,
+    member_id: str,
+    records: list[ConsumerRecord],
+    step: Step,
 ) -> Member:
     """A static member comes back under another id."""
     member = previous._replace(member_id=member_id, epoch=0, previous_epoch=0)
     group_id = group.group_id
     target = group.target_of(previous)
+    forget(group_id, previous.member_id, step)
     records += removal_records(group_id, previous.member_id)
     records.append(member_record(group_id, member))
     records.append(ConsumerRecord(TargetKey(group_id, member_id), TargetValue(target)))
