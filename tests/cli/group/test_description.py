@@ -70,6 +70,12 @@ def test_group_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_a_group_without_partitions_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(capsys, "empty", [], [], lag=0) == [
+        ["g:", "empty,", "0", "members,", "no", "partitions"]
+    ]
+
+
 def test_what_retention_removes_unread_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     found = [losses.Loss("t", 0, 0, 2, 60_000), losses.Loss("t", 1, 1, 0, None)]
     lines = shown(capsys, "empty", [], [partition(0)], losses=found)

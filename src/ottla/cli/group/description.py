@@ -131,20 +131,11 @@ class GroupDescription:
     topology: list[ShownNode] | NotAsked = NOT_ASKED
 
     def show(self) -> None:
-        is_silent = any(each.offsets_error for each in self.partitions)
-        title = (
-            f"{self.group}: {self.state}, {plural(len(self.members), 'member')}, "
-            f"lag {self.lag:,}{' or more' if is_silent else ''}"
-        )
-        uncommitted = sum(
-            each.committed_offset is None and not each.offsets_error for each in self.partitions
-        )
-        if uncommitted:
-            title += f", {plural(uncommitted, 'partition')} without a commit"
-        oldest = age(self.behind_ms)
-        if oldest:
-            title += f", {oldest} behind"
-        show_rows(self.partitions, title=title, like=GroupPartition)
+        title = f"{self.group}: {self.state}, {plural(len(self.members), 'member')}, "
+        if self.partitions:
+            show_rows(self.partitions, title=title + self._progress(), like=GroupPartition)
+        else:
+            say(title + "no partitions")
         for loss in self.losses or ():
             is_earliest = loss.goes_in_ms and not loss.is_estimate
             say(f"{loss}{' at the earliest' if is_earliest else ''}.")
@@ -153,6 +144,17 @@ class GroupDescription:
                 say(f"no partition assigned: {each.name}")
         if not isinstance(self.topology, NotAsked):
             show_rows(self.topology, title="What the application does:", like=ShownNode)
+
+    def _progress(self) -> str:
+        is_silent = any(each.offsets_error for each in self.partitions)
+        words = f"lag {self.lag:,}{' or more' if is_silent else ''}"
+        uncommitted = sum(
+            each.committed_offset is None and not each.offsets_error for each in self.partitions
+        )
+        if uncommitted:
+            words += f", {plural(uncommitted, 'partition')} without a commit"
+        oldest = age(self.behind_ms)
+        return f"{words}, {oldest} behind" if oldest else words
 
 
 def group_description(
