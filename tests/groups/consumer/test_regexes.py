@@ -134,6 +134,23 @@ def test_what_a_member_gives_up_with_its_expression_goes_to_others(
     assert named(told.assignment or {}) == "t1-0,1 t2-0,1"
 
 
+def test_partitions_come_back_to_who_gave_them_up_for_a_while(world: RegexWorld) -> None:
+    """Kafka gives them to nobody until the new expression is matched, so that none moves twice."""
+    world.settings = replace(world.settings, assignment_interval_ms=0)
+    a, b = world.beat("a").epoch, world.beat("b").epoch
+    world.match(t=("t1", "t2"))
+    a, b = world.beat("a", a).epoch, world.beat("b", b).epoch
+    a = world.beat("a", a, subscribed_regex="t1.*|t2.*", owned={}).epoch
+    b = world.beat("b", b).epoch
+    world.match(**{"t": ("t1", "t2"), "t1.*|t2": ("t1", "t2")})
+    told = world.beat("b", b)
+    world.beat("b", told.epoch, owned=told.assignment)
+    world.beat("a", a)
+    owners = world.shard.groups["g"].members
+    owned = {name: sum(map(len, owners[name].assigned.values())) for name in ("a", "b")}
+    assert owned == {"a": 2, "b": 2}
+
+
 def test_names_and_an_expression_together(world: RegexWorld) -> None:
     epoch = world.beat("a", subscribed_topics=frozenset({"u1"})).epoch
     world.match(t=("t1",))
