@@ -12,8 +12,10 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import Target
+from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.delta_table import Commit
 from ottla.pipelines.target.keyed_table import KeyedTable
+from ottla.pipelines.target.port import Batch
 
 ROW = StructType().add("id", "long").add("day", "date")
 HISTORY = ("valid_from timestamp", "valid_to timestamp", "is_current boolean")
@@ -232,6 +234,35 @@ def test_what_the_table_says_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (made.last_batch("query-1"), made.last_batch("query-2")) == (4, None)
     made.forget()
     assert table.is_forgotten
+
+
+def said(query_id: str, batch: int, *after: str) -> str:
+    return CommitMetadata("q", query_id, batch, "c", {"t": "id"}, {"t": {0: 9}}, after=after).text()
+
+
+@pytest.mark.parametrize("others", [0, 3, 300])
+@pytest.mark.parametrize("asks_again", [False, True])
+def test_what_came_before_a_batch_is_compared_though_others_write_after_it(
+    monkeypatch: pytest.MonkeyPatch, others: int, asks_again: bool
+) -> None:
+    table = Table(ROW)
+    made = sink(monkeypatch, table)
+    texts = ["", said("query-1", 0)]
+    monkeypatch.setattr(
+        table,
+        "commits",
+        lambda most=1_000: [
+            Commit(version, text, {}) for version, text in reversed([*enumerate(texts)][-most:])
+        ],
+    )
+    assert made.held("query-1").batch == 0  # the start
+    texts.append(said("query-2", 0, "query-1"))
+    if asks_again:
+        assert made.held("query-1").batch == 0  # as for the decision of a batch
+    texts.append(said("query-1", 1))
+    texts.extend(said("query-3", number) for number in range(others))
+    with pytest.raises(PipelineError, match="was continued by the query query-2"):
+        made._check_between(3, Batch("query-1", 1, ""))
 
 
 def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) -> None:

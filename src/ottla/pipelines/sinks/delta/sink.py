@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.next_batch import Held
@@ -72,8 +73,8 @@ class DeltaSink(Sink):
     max_ahead: str | None = None
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
-    _version: int | None = field(default=None, init=False, repr=False)
-    _looked: dict[str, int] = field(default_factory=dict, init=False, repr=False)  # see `held`
+    # Of each query: up to which version the commits of others are compared with it.
+    _compared: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -160,7 +161,8 @@ class DeltaSink(Sink):
         if not self.target.location:
             return Held(name)
         found = commits_of(query_id, self.table.commits())
-        self._looked[query_id] = found.newest_version
+        # Who asks later may ask for the number alone: the first look is the one of the start.
+        self._compared.setdefault(query_id, found.newest_version)
         newest, batch, ends = found.newest, None, None
         # Delta keeps the number of a writer's last batch, also of one taken out. The first look for
         # it in a program takes seconds.
@@ -416,25 +418,30 @@ class DeltaSink(Sink):
 
         Raises PipelineError; the batch is in the table.
         """
-        before, self._version = self._version, version
-        if before is None:  # the first batch since the start, which has looked at all before it
-            before = self._looked.get(batch.query_id)
-        if version is None or (before is not None and version == before + 1):
+        if version is None:
             return
-        most = _FIRST_LOOK if before is None else max(0, version - before) + 1
-        between = list(self.table.commits(most))
-        texts = [commit.metadata for commit in between]
-        is_set_back = before is not None and version <= before
-        is_restored = is_set_back or any(commit.restore for commit in between)
-        if not is_restored and not continued_by(texts, batch.query_id):
+        before = self._compared.get(batch.query_id)
+        self._compared[batch.query_id] = version
+        if before is not None and version == before + 1:
             return
-        if is_set_back:
+        if before is not None and version <= before:
             raise PipelineError(
                 f"The table {self.name} was set back while the query ran, or made again: it may "
                 f"lack the batches before batch {batch.number} of this query. Restore its newest "
                 "version, or use a new checkpoint and a new table"
             )
+        between = self._since(before)
+        texts = [commit.metadata for commit in between]
+        is_restored = any(commit.restore for commit in between)
+        if not is_restored and not continued_by(texts, batch.query_id):
+            return
         check_written(batch, self.held(batch.query_id), self.keyed)
+
+    def _since(self, before: int | None) -> list[Commit]:
+        """Return the commits after a version, those that others have made meanwhile among them."""
+        if before is None:
+            return list(self.table.commits(_FIRST_LOOK))
+        return list(takewhile(lambda commit: commit.version > before, self.table.commits()))
 
     def _compact(self, session: SparkSession) -> None:
         if self.compact_after == 0:
