@@ -16,6 +16,7 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.shard import ConsumerGroupShard
 from ottla.groups.consumer.stored import GroupKey
 from ottla.groups.offsets import commit
+from ottla.protocol.errors import ErrorCode
 from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
 
@@ -81,10 +82,10 @@ def what_is_not_appended_is_kept(patch: Patch) -> None:
     """
     right = CoordinatorPartition._append_contents
 
-    def append_contents(self: CoordinatorPartition[Any], shared: SharedAppend) -> Any:
-        error = right(self, shared)
-        if error is not None:
-            shared.finish(error)
+    def append_contents(self: CoordinatorPartition[Any], shared: SharedAppend) -> bool:
+        if not right(self, shared):
+            shared.finish(ErrorCode.not_coordinator)
+        return True
 
     patch.setattr(PartitionLog, "check", lambda self: None)
     patch.setattr(CoordinatorPartition, "_append_contents", append_contents)

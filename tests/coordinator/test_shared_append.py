@@ -5,13 +5,14 @@ the log was asked, and the answers in their order. `REWRITE=1 pytest` rewrites t
 
     together a b c-           in one turn of the event loop: a heartbeat of each member, which joins
                               with the first one, and leaves with c-; `commit`, `describe`: those
-                              of the group; `other a`: a heartbeat in a group beside it
+                              of the group; `other a`: a heartbeat in a group beside it; `delete`:
+                              of the group; `expire a`: its session ends; `marker`: a transaction's
     gone b                    the client of the next `b` goes before it is answered
     refuse CODE [late]        the log refuses everything; late: it does not know it before
     stranger                  somebody else appends a record just before the next append
     accept                    the log takes records again
     hold | release            nothing is committed | what was appended is
-    limit 400                 the log takes batches of so many bytes
+    limit 400 [late]          the log takes batches of so many bytes
     resign                    in the turn of the next `together`, at its end: another broker leads
 """
 
@@ -34,12 +35,13 @@ from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.coordinator.shared_append import BATCH_BYTES, SharedAppend, size_bytes
 from ottla.groups.consumer.requests import HeartbeatRequest
+from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.settings import GroupSettings
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.records.build import build_plain_batch
-from ottla.shards.step import ProducerEpoch
+from ottla.shards.step import ProducerEpoch, TransactionMarker
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/shared_append*.txt"))
 TOPICS = Topics(1, {"t": Topic(UUID(int=1), 4)})
@@ -51,6 +53,7 @@ class NotedLog(MemoryLog):
         self.output = output
         self.is_late = False
         self.has_stranger = False
+        self.late_limit = 0
 
     def check(self) -> None:
         if not self.is_late:
@@ -64,7 +67,7 @@ class NotedLog(MemoryLog):
         guard: object | None = None,
     ) -> int:
         batch_bytes = len(build_plain_batch(records, now_ms))
-        if batch_bytes > self.max_batch_bytes:
+        if batch_bytes > (self.late_limit or self.max_batch_bytes):
             self.output.append(f"refuses {len(records)} records: {batch_bytes} bytes")
             raise ApiError(ErrorCode.message_too_large)
         if self.has_stranger:
@@ -77,6 +80,10 @@ class NotedLog(MemoryLog):
             raise
         self.output.append(f"appends {len(records)} records")
         return last_offset
+
+    def append_marker(self, marker: TransactionMarker, now_ms: int) -> int:
+        self.output.append("appends a marker")
+        return super().append_marker(marker, now_ms)
 
     def read_all(self) -> Iterator[LogRecord | LogMarker]:
         self.output.append("is loaded")
@@ -122,6 +129,17 @@ class Story:
         names = sorted(each.member.member_id for each in group.members)
         return f"epoch {group.epoch}, {' '.join(names)}"
 
+    async def delete(self) -> str:
+        return (await self.groups.delete_group("g")).name
+
+    async def marker(self) -> str:
+        await self.groups.complete_transaction(0, 5, 0, committed=True, coordinator_epoch=1)
+        return "written"
+
+    async def expire(self, name: str) -> str:
+        self.runtime._partitions[0]._expired(SessionExpired("g", name))
+        return "expired"
+
     async def note(self, name: str, answer: Awaitable[str]) -> None:
         try:
             self.output.append(f"{name}: {await answer}")
@@ -136,7 +154,9 @@ class Story:
             name = words.pop(0)
             if name == "other":
                 answer = self.beat("other", words.pop(0))
-            elif name in ("commit", "describe"):
+            elif name == "expire":
+                answer = self.expire(words.pop(0))
+            elif name in ("commit", "delete", "describe", "marker"):
                 answer = getattr(self, name)()
             else:
                 answer = self.beat("g", name)
@@ -176,8 +196,11 @@ class Story:
         self.log.release()
         await self.settle()
 
-    def limit(self, size: str) -> None:
-        self.log.max_batch_bytes = int(size)
+    def limit(self, size: str, late: str = "") -> None:
+        if late:
+            self.log.late_limit = int(size)
+        else:
+            self.log.max_batch_bytes = int(size)
 
     def resign(self) -> None:
         self.has_to_resign = True
@@ -215,6 +238,39 @@ async def test_transcript(path: Path) -> None:
     if os.environ.get("REWRITE"):
         path.write_text(outcome)
     assert outcome == text
+
+
+async def test_what_is_not_appended_is_behind_wherever_the_high_watermark_is() -> None:
+    story = Story()
+    await story.together("a")
+    partition = story.runtime._partitions[0]
+    beat = asyncio.create_task(story.beat("g", "b"))
+    await asyncio.sleep(0)
+    assert partition.is_sharing
+    while story.log.high_watermark <= partition._last_offset:
+        story.log.records.append(LogRecord(len(story.log.records), b"\0\x7f", b"", 1, None))
+    assert partition.is_behind
+    with pytest.raises(ApiError) as refused:
+        await beat
+    assert refused.value.code is ErrorCode.not_coordinator
+    await story.close()
+
+
+async def test_no_heartbeat_waits_for_ever_if_what_follows_an_append_fails() -> None:
+    story = Story()
+    await story.together("a")
+    partition = story.runtime._partitions[0]
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: failures.append(told))
+
+    def fail(step: object) -> None:
+        raise AssertionError("a bug")
+
+    partition._reply_when_committed = fail  # type: ignore[method-assign]
+    beats = [asyncio.create_task(story.beat("g", name)) for name in "bc"]
+    assert await asyncio.gather(*beats) == ["epoch 2", "epoch 2"]
+    assert len(failures) == 1
+    await story.close()
 
 
 def test_there_are_transcripts() -> None:

@@ -165,8 +165,8 @@ class CoordinatorPartition(Generic[ShardT]):
 
     @property
     def is_behind(self) -> bool:
-        """Something that was appended is not committed yet."""
-        return self._last_offset >= self._log.high_watermark
+        """Something that was applied is not committed yet, or not even appended."""
+        return self._shared is not None or self._last_offset >= self._log.high_watermark
 
     async def committed(self) -> None:
         """Waits until everything decided so far is committed; raises ApiError otherwise."""
@@ -290,27 +290,33 @@ class CoordinatorPartition(Generic[ShardT]):
     def _append_shared(self) -> None:
         """Appends what steps share. If the log refuses, memory has what the log has not: the
         partition is closed, and loaded again with the next request.
+
+        All in it ask again, whatever the log refuses it for: no single step is the reason, and
+        members end at an UNKNOWN_SERVER_ERROR. The first one is alone then, and hears the reason.
         """
         shared = self._shared
         if shared is None:
             return
-        error: ErrorCode | None = ErrorCode.unknown_server_error  # of a bug of our own
+        is_appended = False
         try:
-            error = self._append_contents(shared)
+            is_appended = self._append_contents(shared)
         finally:
-            if error is not None:
-                self.close(error)
-        if error is None:
+            if not is_appended:
+                self.close()
+        if is_appended:
             self._shared = None
-            for step in shared.steps:
-                self._reply_when_committed(step)
-            shared.finish(None)
+            try:
+                for step in shared.steps:
+                    self._reply_when_committed(step)
+            finally:
+                shared.finish(None)
 
-    def _append_contents(self, shared: SharedAppend) -> ErrorCode | None:
+    def _append_contents(self, shared: SharedAppend) -> bool:
         try:
             last_offset = self._log.append(shared.contents, shared.now_ms, None)
         except ApiError as error:
-            return self._refused(error, len(shared.contents))
+            self._refused(error, len(shared.contents))
+            return False
         if last_offset != self._last_offset:
             # Applied with other offsets than the log has: Kafka loads again, too.
             logger.error(
@@ -319,8 +325,8 @@ class CoordinatorPartition(Generic[ShardT]):
                 self._last_offset,
                 last_offset,
             )
-            return ErrorCode.not_coordinator
-        return None
+            return False
+        return True
 
     def _expired(self, event: Any) -> None:
         self._append_shared()
@@ -406,9 +412,9 @@ class CoordinatorPartition(Generic[ShardT]):
             return self._kind.error_of(error.code)
         return None if committed and not self._is_closed else ErrorCode.not_coordinator
 
-    def close(self, refusal: ErrorCode = ErrorCode.not_coordinator) -> None:
+    def close(self) -> None:
         """Answers every request that waits with NOT_COORDINATOR: this broker does not lead the
-        partition any more, or must load it again. `refusal`: to those that share an append.
+        partition any more, or must load it again.
         """
         self._is_closed = True
         self.is_active = False
@@ -421,8 +427,8 @@ class CoordinatorPartition(Generic[ShardT]):
         if self._shared is not None:
             shared, self._shared = self._shared, None
             for each in shared.steps:
-                self._finish(each, refusal)
-            shared.finish(refusal)
+                self._finish(each, ErrorCode.not_coordinator)
+            shared.finish(ErrorCode.not_coordinator)
         self._work.clear()
         step = self._step()
         self.shard.unloaded(step)
