@@ -10,7 +10,7 @@ from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.large import MAX_AT_ONCE, is_large
 from ottla.groups.consumer.record_format import encode
 from ottla.groups.consumer.requests import HeartbeatRequest
-from ottla.groups.consumer.stored import ConsumerRecord, GroupKey
+from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, RegexKey, RegexValue
 
 
 def request(member: str, epoch: int, **changes: Any) -> HeartbeatRequest:
@@ -31,6 +31,29 @@ def test_a_group_is_large_by_its_members_topics_and_partitions() -> None:
     assert is_large(group, request("a", 0, subscribed_topics=many), world.topics)
     world.set_topic("t", MAX_AT_ONCE)
     assert is_large(group, request("a", 0), world.topics)
+
+
+def test_partitions_are_counted_again_when_topics_change() -> None:
+    """Those of the cluster, what members subscribe to, or what an expression matches."""
+    world = World()
+    world.set_topic("t", 10)
+    world.set_topic("u", MAX_AT_ONCE)
+    world.heartbeat(request("a", 0))
+    group = world.shard.groups["g"]
+    asked = request("b", 0)
+    assert not is_large(group, asked, world.topics)
+    world.heartbeat(request("b", 0, subscribed_topics=frozenset({"t", "u"})))
+    assert is_large(group, asked, world.topics)
+    world.heartbeat(request("b", -1))
+    assert not is_large(group, asked, world.topics)
+    world.set_topic("t", MAX_AT_ONCE)
+    assert is_large(group, asked, world.topics)
+    world.set_topic("t", 0)
+    assert not is_large(group, asked, world.topics)
+    group.apply(ConsumerRecord(RegexKey("g", "u.*"), RegexValue(("u",), 1, 0)))
+    assert is_large(group, asked, world.topics)
+    group.apply(ConsumerRecord(RegexKey("g", "u.*"), None))
+    assert not is_large(group, asked, world.topics)
 
 
 def test_a_member_that_says_nothing_new_is_answered_at_once() -> None:

@@ -27,7 +27,7 @@ def stored(shard: ConsumerGroupShard) -> dict[str, dict[str, Any]]:
         name: {
             slot: _copy(getattr(group, slot))
             for slot in ConsumerGroup.__slots__
-            if slot not in ("checked_version", "regex_version", "revision")
+            if slot not in ("checked_version", "partition_count", "regex_version", "revision")
         }
         for name, group in shard.groups.items()
     }

@@ -58,7 +58,7 @@ class ConsumerGroup:
     __slots__ = (
         "awaited_joins", "checked_version", "classic_count", "classic_protocols", "epoch",
         "group_id", "has_partition_metadata", "members",
-        "metadata_hash", "owner_epochs", "regex_subscribers", "regex_version",
+        "metadata_hash", "owner_epochs", "partition_count", "regex_subscribers", "regex_version",
         "regexes", "revision", "static_members", "subscribers",
         "target_epoch", "target_timestamp_ms", "targets",
     )  # fmt: skip
@@ -86,6 +86,9 @@ class ConsumerGroup:
         self.has_partition_metadata = False
         self.checked_version: int | None = None
         """Of the topics that the metadata hash was last compared with; not stored."""
+        self.partition_count: tuple[int, int] | None = None
+        """A version of the cluster's topics, and how many partitions the group's topics had then;
+        None: not counted since the group's topics changed. Not stored."""
         self.classic_count = 0
         """How many members speak the classic protocol."""
         self.classic_protocols: Counter[str] = Counter()
@@ -169,6 +172,7 @@ class ConsumerGroup:
             case CurrentKey():
                 self._apply_current(key.member, value if isinstance(value, CurrentValue) else None)
             case RegexKey():
+                self.partition_count = None
                 if isinstance(value, RegexValue):
                     self.regexes[key.regex] = value
                 else:
@@ -223,7 +227,10 @@ class ConsumerGroup:
             if old.instance_id != member.instance_id:
                 self._release_instance(old)
         self.members[member.member_id] = member
+        count = len(self.subscribers)
         self.subscribers.update(member.subscribed_topics)
+        if len(self.subscribers) != count:
+            self.partition_count = None
         if member.subscribed_regex:
             self.regex_subscribers[member.subscribed_regex] += 1
         if member.classic is not None:
@@ -249,6 +256,7 @@ class ConsumerGroup:
             self.subscribers[topic] -= 1
             if not self.subscribers[topic]:
                 del self.subscribers[topic]
+                self.partition_count = None
         regex = member.subscribed_regex
         if regex:
             self.regex_subscribers[regex] -= 1

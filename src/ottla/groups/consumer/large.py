@@ -34,20 +34,21 @@ def is_large(group: ConsumerGroup, request: HeartbeatRequest, topics: Topics) ->
 
 def is_heavy(group: ConsumerGroup, subscribed: Collection[str], topics: Topics) -> bool:
     """Whether a new target may take that long, with a member that subscribes to these."""
-    weight = len(group.members) + len(group.owner_epochs)
-    names = _names(group, subscribed)
-    weight += TOPIC_WEIGHT * sum(map(len, names))
+    # A topic may be in there more than once.
+    count = len(group.subscribers) + len(subscribed)
+    count += sum(len(resolved.topics) for resolved in group.regexes.values())
+    weight = len(group.members) + len(group.owner_epochs) + TOPIC_WEIGHT * count
     if weight > MAX_AT_ONCE:
         return True
-    for some in names:
-        weight += sum(topics.partition_counts(some).values())
+    weight += _partition_count(group, topics) + topics.partition_count(subscribed)
     return weight > MAX_AT_ONCE
 
 
-def _names(group: ConsumerGroup, subscribed: Collection[str]) -> list[Collection[str]]:
-    """All topics that the group subscribes to; some may be in there more than once."""
-    return [
-        group.subscribers,
-        subscribed,
-        *(resolved.topics for resolved in group.regexes.values()),
-    ]
+def _partition_count(group: ConsumerGroup, topics: Topics) -> int:
+    """Of the group's topics, counted once: its members may send heartbeats all at the same time."""
+    known = group.partition_count
+    if known is None or known[0] != topics.version:
+        count = topics.partition_count(group.subscribers)
+        count += sum(topics.partition_count(each.topics) for each in group.regexes.values())
+        known = group.partition_count = (topics.version, count)
+    return known[1]

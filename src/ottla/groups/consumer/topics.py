@@ -38,6 +38,11 @@ class Topics(NamedTuple):
         found = map(self.by_name.get, names)
         return {topic.id: topic.partition_count for topic in found if topic is not None}
 
+    def partition_count(self, names: Iterable[str]) -> int:
+        """Of all of them together."""
+        found = map(self.by_name.get, names)
+        return sum(topic.partition_count for topic in found if topic is not None)
+
     def metadata_hash(self, names: Iterable[str]) -> int:
         """A number (64 bits, signed) that changes with id or size of a subscribed topic; 0: none.
 
