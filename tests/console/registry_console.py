@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from components.registry_server import RegistryServer, run_registry
 from tests.console.served_console import Visitor, console_of, serving
-from tests.pipelines.registry.server import RegistryServer, run_registry
 
 from ottla.console.schemas import Schemas
 from ottla.registry.client import registry_at

@@ -7,9 +7,9 @@ import re
 from typing import Any
 
 import pytest
+from components.registry_server import RegistryServer
 from tests.console import registry_console
 from tests.console.served_console import Visitor, console_of, serving
-from tests.pipelines.registry.server import RegistryServer
 
 from ottla.console.errors import BadFormError
 from ottla.console.pages.schema_changes import MAX_TEXT, read_references

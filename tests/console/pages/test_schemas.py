@@ -9,10 +9,10 @@ from typing import Any
 
 import fastavro
 import pytest
+from components.registry_server import RegistryServer
 from confluent_kafka import Producer
 from tests.console import registry_console
 from tests.console.served_console import Got, Visitor, console_of, serving
-from tests.pipelines.registry.server import RegistryServer
 
 from ottla.console.pages.schemas import Line, compared
 from ottla.console.schemas import MAX_ASKED_A_SECOND, Decoded, Schemas

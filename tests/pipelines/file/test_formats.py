@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from components.registry_server import run_registry
 from tests.pipelines.file.test_read import SMALLEST
-from tests.pipelines.registry.server import run_registry
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.file.formats import formats_of, words_of

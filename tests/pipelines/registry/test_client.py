@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.pipelines.registry.server import RegistryServer, run_registry
+from components.registry_server import RegistryServer, run_registry
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry.client import Registry

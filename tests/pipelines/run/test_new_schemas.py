@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from components.registry_server import run_registry
 from fastavro import parse_schema, schemaless_writer
 from tests.pipelines.jars import formats
-from tests.pipelines.registry.server import run_registry
 
 from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.registry.framing import head

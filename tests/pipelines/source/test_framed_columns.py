@@ -5,9 +5,9 @@ import json
 from typing import Any
 
 import pytest
+from components.registry_server import run_registry
 from fastavro import parse_schema, schemaless_writer
 from tests.pipelines.jars import formats
-from tests.pipelines.registry.server import run_registry
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.failures.marks import CONFLICT, UNKNOWN_ID

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.pipelines.registry.server import run_registry
+from components.registry_server import run_registry
 from tests.pipelines.source.test_framed_columns import rows
 
 from ottla.pipelines.errors import PipelineError
