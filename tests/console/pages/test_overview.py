@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from tests.console.served_console import WAIT_S, FreshAccess, Visitor, console_o
 
 from ottla.client.admin.cluster import BrokerState, PartitionState
 from ottla.client.admin.groups import ListedGroup
+from ottla.client.admin.hanging_transactions import HangingTransaction
 from ottla.client.admin.health import Problem, problems
 from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.lags import GroupLag, Lags
@@ -26,10 +28,13 @@ from ottla.console import shared_answers
 from ottla.console.access import Access
 from ottla.console.console import Console
 from ottla.console.history import History
+from ottla.console.pages import overview as overview_page
 from ottla.console.pages.overview import MAX_LINKS, shown
 from ottla.console.sampler import LAG, Sampler
 from ottla.protocol.errors import ErrorCode
 from ottla.testing import SharedBroker, Topic
+
+HANGS = HangingTransaction("t", 0, 1, 7, 0, 0, 0)
 
 
 def test_a_healthy_broker(visitor: Visitor) -> None:
@@ -165,6 +170,44 @@ def test_groups_that_lose_unread_records_are_named(visitor: Visitor, ottla_topic
     _, _, losing = page.words.partition("Retention removes within a day what they have not read")
     assert f"{group}: 3,000 records" in losing
     assert "<b>" not in page.text
+
+
+def test_hanging_transactions_and_certificates_that_expire_are_risks(
+    ottla_session_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview_page, "hanging_transactions", lambda _: [HANGS, HANGS])
+    monkeypatch.setattr(overview_page, "certificate_days_left", lambda *_: {1: 29, 2: 30})
+    with serving(console_of(ottla_session_broker.bootstrap)) as visitor:
+        words = visitor.get("/").words
+    assert "risks" in words
+    assert "At risk: 2 transactions hanging: read_committed consumers and compaction stop" in words
+    assert "To see and abort them: ottla transaction hanging" in words
+    assert "At risk: The certificate of broker 1 expires in 29 days Put a new certificate" in words
+    assert "certificate of broker 2" not in words
+
+
+def test_what_takes_long_is_said_to_be_looked_for(
+    ottla_session_broker: SharedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page does not wait for it, and has it when it asks again."""
+    asked, answer = Event(), Event()
+
+    def days_left(*_: Any) -> dict[int, int]:
+        asked.set()
+        assert answer.wait(WAIT_S)
+        return {1: 3}
+
+    monkeypatch.setattr(overview_page, "certificate_days_left", days_left)
+    looked_for = "certificates that expire, disks that fill up"
+    with serving(Console(Access(ottla_session_broker.bootstrap, {}, "tests"))) as visitor:
+        assert looked_for in visitor.get("/").words
+        assert asked.wait(WAIT_S)
+        answer.set()
+        until_s = time.monotonic() + WAIT_S
+        while looked_for in (words := visitor.get("/").words):
+            assert time.monotonic() < until_s
+            time.sleep(0.05)
+    assert "The certificate of broker 1 expires in 3 days" in words
 
 
 class Led(SimpleNamespace):
