@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.messaging.record_scan import RecordScan, RecordTail, one_record
+from ottla.messaging.record_scan import RecordScan, RecordSource, RecordTail, one_record
 from ottla.testing import Topic
 
 WITHIN_S = 30.0
@@ -67,6 +67,35 @@ def test_the_newest_come_first_and_what_is_left_is_known(ottla_topic: Topic) -> 
     # oldest are left out.
     assert found == [b"%d" % number for number in range(199, 183, -1)]
     assert scan.rest == {zero: (0, 92), one: (0, 92)}
+
+
+class FewEvents(RecordSource):
+    """Gives seven of them in a call."""
+
+    def consume(self, most: int) -> list[Any]:
+        return super().consume(min(most, 7))
+
+
+@pytest.mark.ottla_topic(partitions=40)
+def test_a_window_of_many_partitions_takes_several_steps(ottla_topic: Topic) -> None:
+    """Each returns what it has read whole; whoever stops between two, goes on without a loss."""
+    produce(ottla_topic, [(number % 40, b"%d" % number) for number in range(400)])
+    spans = {TopicPartition(ottla_topic.name, number): (0, 10) for number in range(40)}
+    settings = {"bootstrap.servers": ottla_topic.bootstrap}
+    found: list[bytes] = []
+    until_s = time.monotonic() + WITHIN_S
+    while spans:
+        assert time.monotonic() < until_s
+        scan = RecordScan(settings, spans, value, newest_first=True)
+        assert scan.unread == len(spans)
+        # Few events in a call: most steps end in the middle of a window.
+        scan._source = FewEvents(settings)
+        while scan.looked_at < 30 and not scan.is_done:
+            assert time.monotonic() < until_s
+            found += scan.step(0.0001, 25)
+        spans = {key: (begin, end) for key, (begin, end) in scan.rest.items() if begin < end}
+        scan.close()
+    assert sorted(map(int, found)) == [*range(400)]
 
 
 def test_a_search_stops_with_enough_and_goes_on(ottla_topic: Topic) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer
@@ -17,6 +18,7 @@ from ottla.testing import Broker
 WAIT_S = 60.0
 MAX_BYTES = 250_000
 PER_PAGE = 200
+SOME_PAGES = 4
 
 
 def fill(bootstrap: str, count: int) -> None:
@@ -74,6 +76,22 @@ def test_a_topic_with_very_many_partitions(count: int) -> None:
         assert f"50 records of {2 * count:,} offsets" in words["/topics/wide/messages"]
         assert "wide 1 " not in words["/topics/wide/groups"]
         assert f"behind {count:,} {count:,}" in words["/topics/wide/groups"]
+        # Each page looks for a moment; where the list goes on has a name, as it is too long.
+        listed: list[str] = []
+        path = "/topics/wide/messages?text=k"
+        for _ in range(SOME_PAGES):
+            following = visitor.get(path)
+            assert following.status == 200, (path, following.words)
+            listed += re.findall(r'/messages/(\d+/\d+)"', following.text)
+            link = re.search(r'id="next" href="([^"]+)"', following.text)
+            assert link is not None
+            assert "rest=kept-" in link[1]
+            path = link[1].replace("&amp;", "&")
+        assert listed
+        assert len(listed) == len(set(listed)), "a record is on two pages"
+        lost = visitor.get("/topics/wide/messages?rest=kept-0123")
+        assert lost.status == 400
+        assert "no longer kept" in lost.words
         # What an address cannot name is refused in words.
         again = visitor.get("/topics/wide/send-again?text=nobody")
         assert again.status == 400

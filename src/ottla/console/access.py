@@ -18,6 +18,7 @@ from ottla.client.errors import RefusedError, UnsupportedError
 from ottla.client.patience import Patience
 from ottla.client.security import principal_of
 from ottla.console.errors import VisitError
+from ottla.console.kept_rests import KeptRests
 from ottla.wording.errors import ReportedError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Access:
         self.bootstrap = bootstrap
         self.settings = {**settings, "bootstrap.servers": bootstrap, "client.id": client_id}
         self.principal = principal_of(settings)
+        self.rests = KeptRests()
         self._client_id = client_id
         self._idle: deque[Client] = deque()
         self._idle_journeys: deque[Journeys] = deque()

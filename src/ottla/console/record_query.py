@@ -27,7 +27,7 @@ STARTS: Final = ("newest", "oldest", "offset", "time")
 BYTES: Final = ("text", "hex")
 """Forms that show what is stored, and nothing decoded."""
 MAX_CONTINUED: Final = 300
-"""Partitions whose positions an address names; beyond, a list cannot be continued."""
+"""Partitions whose positions an address names."""
 MAX_TEXT: Final = 2000
 WITHIN_S: Final = 5.0
 FIELDS: Final = ("start", "partition", "offset", "at", "key", "text", "header", "json", "form")
@@ -149,9 +149,15 @@ def record_query(visit: Visit) -> RecordQuery:
     return query
 
 
-def spans_of(client: Client, topic: Topic, query: RecordQuery) -> dict[TopicPartition, Span]:
-    """What the query looks at now: of each partition the first offset and the end. Raises
-    BadFormError, PositionError and ClientError.
+def spans_of(
+    client: Client,
+    topic: Topic,
+    query: RecordQuery,
+    kept: Mapping[TopicPartition, Span] | None = None,
+) -> dict[TopicPartition, Span]:
+    """What the query looks at now: of each partition the first offset and the end. `kept`: where
+    the list goes on, if its address does not say it. Raises BadFormError, PositionError and
+    ClientError.
     """
     numbers = sorted(topic.partitions)
     if query.partition is not None:
@@ -164,7 +170,7 @@ def spans_of(client: Client, topic: Topic, query: RecordQuery) -> dict[TopicPart
     keys = [TopicPartition(topic.name, number) for number in numbers]
     first, ends = known_edges(client, keys)
     if query.rest:
-        wanted = read_rest(topic.name, query.rest)
+        wanted = read_rest(topic.name, query.rest) if kept is None else kept
         return {
             key: span(max(begin, first[key]), min(end, ends[key]))
             for key, (begin, end) in wanted.items()

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from contextlib import suppress
-from heapq import heappush, heappushpop
+from heapq import heapify, heappop, heappush, heappushpop
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
@@ -100,9 +100,9 @@ class RecordSource:
         except KafkaException as error:
             raise failure(error, "consume") from error
 
-    def drop(self, key: TopicPartition) -> None:
-        """Read no more of this partition."""
-        self.consumer.incremental_unassign([PartitionAt(*key)])
+    def drop(self, keys: Sequence[TopicPartition]) -> None:
+        """Read no more of these partitions."""
+        self.consumer.incremental_unassign([PartitionAt(*key) for key in keys])
 
     def poll(self) -> list[Any]:
         """Records and ends of partitions that arrive within a moment. Raises LibrdkafkaError, and
@@ -151,18 +151,25 @@ def size_of(record: Any) -> int:
 
 
 class _Found:
-    """What matches in a step. With `most` the newest are kept, as a window may have very many;
+    """What matches. With a limit the newest are kept, as a window may have very many;
     `left_out`: the end of those of each partition that are not.
     """
 
-    def __init__(self, most: int | None) -> None:
+    def __init__(self) -> None:
         self.rows: list[tuple[int, int, int, TopicPartition, Any]] = []
         """Time, offset, a number, partition and what is kept; a heap, the oldest first, if only
         some are kept.
         """
         self.left_out: dict[TopicPartition, int] = {}
-        self._most = most
+        self._most: int | None = None
         self._number = 0
+
+    def limit(self, most: int | None) -> None:
+        self._most = most
+        if most is not None:
+            heapify(self.rows)
+            while len(self.rows) > most:
+                self._leave_out(heappop(self.rows))
 
     def add(self, at_ms: int, offset: int, key: TopicPartition, seen: Any) -> None:
         self._number += 1  # else two of the same place in different partitions are compared
@@ -172,21 +179,31 @@ class _Found:
         elif len(self.rows) < self._most:
             heappush(self.rows, row)
         else:
-            _, left, _, where, _ = heappushpop(self.rows, row)
-            self.left_out[where] = max(left + 1, self.left_out.get(where, 0))
+            self._leave_out(heappushpop(self.rows, row))
 
-    def in_order(self, *, newest_first: bool) -> list[Any]:
-        rows = (
-            sorted(self.rows, key=lambda row: row[:2], reverse=True) if newest_first else self.rows
-        )
-        return [row[4] for row in rows]
+    def _leave_out(self, row: tuple[int, int, int, TopicPartition, Any]) -> None:
+        _, left, _, where, _ = row
+        self.left_out[where] = max(left + 1, self.left_out.get(where, 0))
+
+    def take(
+        self, waiting: Container[TopicPartition], *, newest_first: bool
+    ) -> tuple[list[Any], dict[TopicPartition, int]]:
+        """What was found, and what was left out, but for the partitions that are `waiting`."""
+        rows = [row for row in self.rows if row[3] not in waiting]
+        left_out = {key: end for key, end in self.left_out.items() if key not in waiting}
+        self.rows = [row for row in self.rows if row[3] in waiting]
+        self.left_out = {key: end for key, end in self.left_out.items() if key in waiting}
+        if newest_first:
+            rows.sort(key=lambda row: row[:2], reverse=True)
+        return [row[4] for row in rows], left_out
 
 
 class RecordScan:
     """Looks at each record of these spans until it is done or nobody wants more.
 
     `newest_first`: windows are read from the ends back, and each step's records come in the order
-    of their times, newest first; else in the order of each partition.
+    of their times, newest first; else in the order of each partition. A window of very many
+    partitions takes several steps: each returns records of the partitions that it has read.
     """
 
     def __init__(
@@ -216,7 +233,15 @@ class RecordScan:
         self._at: dict[TopicPartition, int] = {}
         self._begins: dict[TopicPartition, int] = {}
         self._left_out: dict[TopicPartition, int] = {}
+        self._found = _Found()
+        self._unread = set(self.spans)
+        self._silent_s = 0.0
         self._is_closed = False
+
+    @property
+    def unread(self) -> int:
+        """Partitions of which nothing can have been returned yet."""
+        return len(self._unread)
 
     @property
     def total_offsets(self) -> int:
@@ -249,13 +274,14 @@ class RecordScan:
         return found
 
     def step(self, within_s: float, most: int | None = None) -> list[Any]:
-        """What matches of the next records. Ends after `within_s` (newest first: with the window
-        that is read then), or with `most` matches. Raises LibrdkafkaError, and RefusedError.
+        """What matches of the next records. Ends after `within_s`, or with `most` matches. Raises
+        LibrdkafkaError, and RefusedError.
         """
         with self._lock:
             if self._is_closed:
                 return []
-            found = _Found(most if self._newest_first else None)
+            found = self._found
+            found.limit(most if self._newest_first else None)
             until_s = time.monotonic() + within_s
             while not self.is_done and time.monotonic() < until_s:
                 if not self._waiting:
@@ -263,9 +289,13 @@ class RecordScan:
                 self._read_window(found, until_s, most)
                 if most is not None and len(found.rows) >= most:
                     break
-            for key, end in found.left_out.items():
+            # A partition is read forward, also newest first: of one that is not read to the end of
+            # the window the newest are not known, and `rest` has all of it.
+            waiting = self._waiting if self._newest_first else ()
+            rows, left_out = found.take(waiting, newest_first=self._newest_first)
+            for key, end in left_out.items():
                 self._left_out[key] = max(end, self._left_out.get(key, 0))
-            return found.in_order(newest_first=self._newest_first)
+            return rows
 
     def _begin_window(self) -> None:
         """Ask for the next records of each partition."""
@@ -287,18 +317,19 @@ class RecordScan:
         self._source.assign(self._begins)
 
     def _read_window(self, found: _Found, until_s: float, most: int | None) -> None:
-        """Until it is over; one that is read forward also until there are `most` or time is up."""
-        event_s = time.monotonic()
+        """Until it is over or time is up; one that is read forward also until there are `most`."""
+        now_s = time.monotonic()
         while self._waiting:
+            began_s = now_s
             events = self._source.poll()
             now_s = time.monotonic()
-            if events:
-                event_s = now_s
-            elif now_s - event_s > SILENT_S:
+            # Without the time between two steps, in which the caller may do something else.
+            self._silent_s = 0.0 if events else self._silent_s + now_s - began_s
+            if self._silent_s > SILENT_S:
                 raise LibrdkafkaError(f"no records arrived for {SILENT_S:g} s.")
             self._take(events, found)
-            if not self._newest_first and (
-                now_s >= until_s or (most is not None and len(found.rows) >= most)
+            if now_s >= until_s or (
+                not self._newest_first and most is not None and len(found.rows) >= most
             ):
                 return
 
@@ -309,6 +340,7 @@ class RecordScan:
         matches, seen, looked_at = self._matches, self._seen, 0
         topic, number, key = "", -1, None
         begin = end = 0
+        over: list[TopicPartition] = []
         for event in events:
             if event.error() is not None:
                 self._ended(event)
@@ -334,14 +366,19 @@ class RecordScan:
             # It is over; or the brokers have no offset `begin` (any more), and librdkafka began
             # with the first that there is.
             del self._waiting[key]
-            self._source.drop(key)
+            self._unread.discard(key)
+            over.append(key)
             key = None
+        if over:
+            self._source.drop(over)
         self.looked_at += looked_at
 
     def _ended(self, event: Any) -> None:
         """A partition has no more. Raises for what ends the reading."""
         if is_end(event):
-            self._waiting.pop(TopicPartition(event.topic(), event.partition()), None)
+            key = TopicPartition(event.topic(), event.partition())
+            self._waiting.pop(key, None)
+            self._unread.discard(key)
 
     def close(self) -> None:
         """After the step that runs, if one does."""

@@ -21,7 +21,7 @@ from ottla.console.seen_record import SeenRecord
 from ottla.console.templates import address
 from ottla.console.visit import Visit
 from ottla.messaging.key_scan import KeyScan
-from ottla.messaging.record_scan import Span
+from ottla.messaging.record_scan import RecordScan, Span
 
 ROWS: Final = 50
 WITHIN_S: Final = 2.0
@@ -33,11 +33,14 @@ def messages(visit: Visit) -> Response:
     """The page at `/topics/TOPIC/messages`."""
     topic = existing_topic(visit)
     query = record_query(visit)
-    spans = spans_of(visit.client, topic, query)
+    kept = visit.access.rests.find(topic.name, query.rest)
+    spans = spans_of(visit.client, topic, query, kept)
     unasked = Unasked()
-    rows, rest, looked_at = looked_up(visit, topic, spans, query, unasked)
+    rows, rest, looked_at, unread = looked_up(visit, topic, spans, query, unasked)
     path = f"/topics/{topic.name}/messages"
     continued = written_rest(rest)
+    if continued is None:
+        continued = visit.access.rests.keep(rest)
     values = query.values()
     return visit.page(
         "messages.html",
@@ -48,9 +51,11 @@ def messages(visit: Visit) -> Response:
         rows=rows,
         looked_at=looked_at,
         unasked=unasked,
+        unread=unread,
+        within_s=WITHIN_S,
         left=sum(end - begin for begin, end in rest.values()),
         total=sum(end - begin for begin, end in spans.values()),
-        next=address(path, **values, rest=continued) if rest and continued is not None else None,
+        next=address(path, **values, rest=continued) if rest else None,
         again=address(path, **values),
         tail=address(f"/topics/{topic.name}/tail", **values),
         search=address(f"/topics/{topic.name}/search", **values),
@@ -65,30 +70,34 @@ def looked_up(
     spans: dict[TopicPartition, Span],
     query: RecordQuery,
     unasked: Unasked,
-) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int]:
-    """The rows of one page, what was not looked at, and at how many records it looked. Raises
-    PatternError, LibrdkafkaError and RefusedError.
+) -> tuple[list[SeenRecord], dict[TopicPartition, Span], int, int]:
+    """The rows of one page, what was not looked at, at how many records it looked, and how many
+    partitions have none of them although newer ones may be there. Raises PatternError,
+    LibrdkafkaError and RefusedError.
     """
     schemas = visit.console.schemas
     matches = query.matches(schemas, unasked=unasked)
     if not any(begin < end for begin, end in spans.values()):
-        return [], {}, 0
+        return [], {}, 0, 0
     scan = opened_scan(visit, topic, query, spans, query.seen(schemas), matches)
     rows: list[SeenRecord] = []
     try:
         began_s = time.monotonic()
         while not scan.is_done and len(rows) < ROWS:
             # Records that have a key are few: who has some does not wait for the rest.
-            is_enough = bool(rows) and isinstance(scan, KeyScan)
-            if time.monotonic() >= began_s + (ENOUGH_S if is_enough else WITHIN_S):
+            has_key = isinstance(scan, KeyScan)
+            left_s = began_s + (ENOUGH_S if rows and has_key else WITHIN_S) - time.monotonic()
+            if left_s <= 0:
                 break
-            rows += scan.step(STEP_S, ROWS - len(rows))
+            # The newest records of all partitions are known once each was read.
+            rows += scan.step(STEP_S if has_key else left_s, ROWS - len(rows))
     finally:
         scan.close()
     if query.newest_first:
         rows.sort(key=lambda row: (row.at_ms or -1, row.offset), reverse=True)
     shown, rest = cut(rows, scan.rest, spans, newest_first=query.newest_first)
-    return shown, rest, scan.looked_at
+    unread = scan.unread if isinstance(scan, RecordScan) and query.newest_first else 0
+    return shown, rest, scan.looked_at, unread
 
 
 def cut(
