@@ -47,6 +47,10 @@ MISSED = """(all) => all
   .filter((each) => !each.disabled && each.checkVisibility() && !each.dataset.reached)
   .map((each) => each.outerHTML.slice(0, 200))"""
 
+CUT = """(all) => all
+  .filter((each) => each.scrollWidth > each.clientWidth)
+  .map((each) => each.getAttribute('aria-label'))"""
+
 
 class Looked(NamedTuple):
     """A browser, and a console of the shop."""
@@ -137,6 +141,15 @@ def test_each_page_fits_a_telephone(looked: Looked, scheme: Any) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
         colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (int(re.findall(r"\d+", colour)[0]) < 128) is (scheme == "dark"), path
+    page.context.close()
+
+
+@in_browser
+def test_no_table_is_cut_at_the_width_of_the_pictures(looked: Looked) -> None:
+    page = looked.page(viewport=pictures.SIZE)
+    for path in SHOP_PAGES.values():
+        page.goto(path)
+        assert page.eval_on_selector_all(".scroll", CUT) == [], path
     page.context.close()
 
 

@@ -65,7 +65,8 @@ def photograph(folder: Path, followed_s: float = FOLLOWED_S) -> None:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         with console(shop) as address:
             page = browser.new_page(viewport=SIZE)
-            page.goto(f"{address}/")
+            # The lag in time is looked for while somebody has the group's page open.
+            page.goto(f"{address}{PAGES['group']}")
             time.sleep(followed_s)
             for name, path in PAGES.items():
                 page.goto(f"{address}{path}")
@@ -76,6 +77,7 @@ def photograph(folder: Path, followed_s: float = FOLLOWED_S) -> None:
             take(page, folder / f"{PLAN}.png")
             narrow = browser.new_page(viewport={"width": 400, "height": 800}, color_scheme="dark")
             narrow.goto(f"{address}{PAGES['overview']}")
+            narrow.get_by_text("being looked for").wait_for(state="hidden")
             narrow.screenshot(path=folder / f"{TELEPHONE}.png")
         browser.close()
 
@@ -83,6 +85,8 @@ def photograph(folder: Path, followed_s: float = FOLLOWED_S) -> None:
 def take(page: Page, path: Path) -> None:
     """All of the page, unless it is very long."""
     page.wait_for_load_state("networkidle")
+    # What takes long comes when the page asks again.
+    page.get_by_text("being looked for").wait_for(state="hidden")
     height = int(page.evaluate("document.documentElement.scrollHeight"))
     page.set_viewport_size({**SIZE, "height": min(max(height, 400), MAX_HEIGHT)})
     page.screenshot(path=path)

@@ -10,11 +10,12 @@ import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final, NamedTuple
 
+from components.registry_server import RegistryServer, run_registry
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as PartitionAt
-from tests.pipelines.registry.server import RegistryServer, run_registry
 
 from ottla.client.admin.acls import create_acls
 from ottla.client.admin.committed_offsets import commit_offsets
@@ -150,24 +151,19 @@ def run_pipeline(client: Client) -> None:
         pid=4711,
         since_ms=now_ms - 60_000,
         seen_ms=now_ms,
-        every_s=10,
+        every_s=60,
         batch_at_ms=now_ms,
         batch_ms=410,
         rows=117,
         rejected=3,
     )
-    metadata = OffsetMetadata(
-        "orders to the lake",
-        "id-1",
-        7,
-        "/lake/orders",
-        9,
-        run,
-        Destination("delta", "/lake/orders", rows="upsert", called="Delta"),
-        RejectedOffsets((RejectedRange(2, 5, "no field 'total'"),), "orders_rejected"),
-    )
+    lake = Destination("delta", "/lake/orders", rows="upsert", called="Delta")
+    metadata = OffsetMetadata("orders to the lake", "id-1", 7, "/lake/orders", 9, run, lake)
+    rejected = RejectedOffsets((RejectedRange(2, 5, "no field 'total'"),), "orders_rejected")
     offsets = {TopicPartition("orders", number): 38 for number in range(3)}
-    commit_offsets(client, "lake", offsets, dict.fromkeys(offsets, metadata.text()))
+    said = dict.fromkeys(offsets, metadata.text())
+    said[TopicPartition("orders", 1)] = replace(metadata, rejected=rejected).text()
+    commit_offsets(client, "lake", offsets, said)
 
 
 def let_users_in(client: Client) -> None:

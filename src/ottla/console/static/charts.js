@@ -4,9 +4,16 @@ import { span } from "./times.js";
 
 const EVERY_MS = 10000;
 const HEIGHT = 150;
+const TIME_WIDTH = 80;
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const said = (value, unit) => (value == null ? "–" : unit === "ms" ? span(value) : short.format(value));
+
+// In the reader's zone; uPlot's own names of times have a date in a second line, and may touch.
+function timeOfDay(at, step) {
+  const seconds = step < 60 ? { second: "2-digit" } : {};
+  return new Date(at * 1000).toLocaleTimeString("en", { hour: "2-digit", minute: "2-digit", hourCycle: "h23", ...seconds });
+}
 
 function load(href) {
   return new Promise((done, failed) => {
@@ -24,7 +31,7 @@ function options(unit, name, width) {
     cursor: { y: false },
     legend: { live: true },
     scales: { y: { range: (_, __, most) => [0, Math.max(most || 0, 1) * 1.1] } },
-    axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((each) => said(each, unit)) }],
+    axes: [{ ...axis, size: 32, space: TIME_WIDTH, values: (_, ticks, __, ___, step) => ticks.map((at) => timeOfDay(at, step)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((each) => said(each, unit)) }],
     series: [
       { value: (_, at) => (at == null ? "" : new Date(at * 1000).toLocaleTimeString()) },
       { label: name, stroke: colour("--blue"), fill: colour("--blue-soft"), width: 2, spanGaps: false, value: (_, each) => said(each, unit) },
