@@ -78,7 +78,7 @@ class FewEvents(RecordSource):
 
 @pytest.mark.ottla_topic(partitions=40)
 def test_a_window_of_many_partitions_takes_several_steps(ottla_topic: Topic) -> None:
-    """Each returns what it has read whole; whoever stops between two, goes on without a loss."""
+    """Each returns what it has read whole. Nothing is lost where a scan stops between two steps."""
     produce(ottla_topic, [(number % 40, b"%d" % number) for number in range(400)])
     spans = {TopicPartition(ottla_topic.name, number): (0, 10) for number in range(40)}
     settings = {"bootstrap.servers": ottla_topic.bootstrap}
