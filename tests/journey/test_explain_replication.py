@@ -106,6 +106,24 @@ def test_the_leader_knows_each_replicas_fetch_and_the_isr_then() -> None:
     assert json.loads(json.dumps(said)) == said
 
 
+def test_a_copy_of_an_older_epoch_is_not_of_this_record() -> None:
+    """The follower cut its log, copied the new leader's record, and a crash took these steps."""
+    steps = [
+        role(1500, 1, 4, (1, 2, 3), 7),
+        Step(Kind.END, (COPIED,), 2000, 2000, 0, 50, 50),
+        Step(Kind.HIGH, None, 2100, 2100, 0, 50, 50),
+        Step(Kind.GROUP, "g", 2200, 2200, 0, 50, 50, by=By.MEMBER),
+        role(6000, 2, 6, (2, 3), 9, end=50, found=True),
+    ]
+    now: dict[str, Any] = {"leader_epoch": 6, "opening": Opening(6000, 50, 50)}
+    now["positions"] = {"g": Position(50, "")}
+    for epoch, until_ms, doubt in ((4, 2000, "unordered"), (5, None, "rewritten")):
+        said = explain(facts(steps, broker=2, epoch=epoch, **now))
+        assert said["read"][0]["doubt"] == doubt
+        when = {"since_ms": None, "until_ms": until_ms, "exact": False}
+        assert said["appended"]["when"] == when
+
+
 def test_a_former_follower_knows_only_its_own_fetch() -> None:
     steps = [
         role(1500, 1, 4, (1, 2, 3), 7),

@@ -426,3 +426,11 @@ def test_a_seed_that_found_something_in_conversions(
 def test_a_seed_that_found_something_in_streams_groups(seed: int) -> None:
     """The checker was wrong: a member may have both while it gives the active one up."""
     assert run(seed, streams=True).violation is None
+
+
+@pytest.mark.parametrize(
+    "seed", [pytest.param(1559, id="1559: a crash took what a follower noted of another record")]
+)
+def test_a_seed_that_found_something_in_share_groups(seed: int) -> None:
+    """The journey told when the former record of the offset was copied."""
+    assert run(seed, shares=True).violation is None

@@ -78,7 +78,9 @@ def explain(facts: Facts) -> Document:
     was = appended(facts.steps or (), facts.offset, facts.opening)
     jumps = jumps_of(facts.steps or (), facts.now_ms)
     is_hidden = jumps is not None and jumps.hides(facts.steps or (), facts.offset)
-    if is_hidden or (was.was_copied is False and not _is_of(was.when, facts)):
+    is_older = not _is_of(was.when, facts)
+    had_other = is_older and was.clients != ()
+    if is_hidden or is_older:
         was = Appended(When(None, None), ())
     gone_ms = None
     if state == "removed":
@@ -98,6 +100,10 @@ def explain(facts: Facts) -> Document:
     replicas = Replicas(facts, was, jumps, is_hidden=is_hidden)
     always_led = replicas.always_led
     rewritten_ms = rewritten_at(facts.steps or (), facts.offset, always_led=always_led)
+    if had_other:
+        # What a crash took was before the opening.
+        lost_ms = facts.now_ms if facts.opening is None else facts.opening.opened_ms
+        rewritten_ms = lost_ms if rewritten_ms is None else max(rewritten_ms, lost_ms)
     opened_ms = opened_before(facts.steps or (), facts.offset)
     written = Written(
         ordered,
@@ -145,7 +151,8 @@ def explain(facts: Facts) -> Document:
 
 def _is_of(when: When, facts: Facts) -> bool:
     """Whether what happened then may be about the record. It is not if the record has a newer
-    leader epoch than there was: the steps of the record are lost then.
+    leader epoch than there was: the steps of the record are lost then. A follower, too, copies
+    nothing of an epoch of which it has not learned.
     """
     if facts.location is None or when.until_ms is None:
         return True
