@@ -107,7 +107,7 @@ async def test_requests_that_make_no_sense_are_refused(shares: Bench) -> None:
 async def test_records_that_nobody_needs_are_deleted(shares: Bench) -> None:
     index = shares.coordinator.partition_for(coordinator_key(KEY))
     await shares.coordinator.initialize(KEY, 1, 5)
-    await shares.coordinator.write(KEY, 1, 3, Write(5, 2, [ACKED]))
+    await shares.coordinator.write(KEY, 1, -1, Write(5, 2, [ACKED]))
     await shares.coordinator.prune()
     assert shares.deleted == []
     shares.clock.time_ms += 1_000

@@ -53,7 +53,7 @@ class Bench:
         *batches: StateBatch,
         start: int = 5,
         epoch: int = 1,
-        leader: int = 7,
+        leader: int = -1,
     ) -> None:
         write = Write(start, 2, batches)
         self.do(lambda shard, step: shard.write(KEY, epoch, leader, write, True, step))
@@ -77,7 +77,7 @@ def test_a_state_from_its_beginning_to_its_end() -> None:
     bench = Bench()
     assert bench.shard.summary(KEY, True) == Summary(0, 0, -1, -1)
     bench.initialize()
-    assert bench.last() == Snapshot(0, 1, 0, 5, 0, NOW, NOW, ())
+    assert bench.last() == Snapshot(0, 1, -1, 5, 0, NOW, NOW, ())
     assert bench.read(7) == (1, 5, ())
     assert bench.last() == Update(0, 7, 5, 0, [])
     bench.write(ACKED, FREE)
@@ -140,6 +140,57 @@ def test_old_leaders_and_states_are_fenced() -> None:
     assert bench.refused(lambda shard, step: shard.read(KEY, 6, True, step)) is (
         ErrorCode.fenced_leader_epoch
     )
+
+
+def test_a_leader_writes_only_into_the_state_that_it_has_read() -> None:
+    """The group was deleted, and one of its name begun, and its leader does not know."""
+    bench = Bench()
+    for leader in (0, 7):
+        bench.initialize(epoch=2, start=0)
+        assert bench.read(leader) == (2, 0, ())
+        bench.write(start=16, epoch=2, leader=leader)
+        bench.do(lambda shard, step: shard.delete(KEY, True, step))
+        bench.initialize(epoch=2, start=0)
+        for _ in range(2):
+            late = Write(16, 0, ())
+            assert (
+                bench.refused(lambda shard, step: shard.write(KEY, 2, leader, late, True, step))  # noqa: B023
+                is ErrorCode.fenced_state_epoch
+            )
+            bench.reload()
+        assert bench.read(leader) == (2, 0, ())
+        bench.reload()
+        bench.write(start=1, epoch=2, leader=leader)
+        assert state(bench) == (2, 1, [])
+        bench.do(lambda shard, step: shard.delete(KEY, True, step))
+
+
+def test_a_write_of_a_state_whose_epoch_was_higher_is_refused() -> None:
+    """It was delayed until a group of that name began, whose state its leader has read."""
+    bench = Bench()
+    bench.initialize(epoch=2)
+    bench.read(7)
+    late = Write(16, 0, ())
+    for epoch in (1, 3):
+        assert (
+            bench.refused(lambda shard, step: shard.write(KEY, epoch, 7, late, True, step))  # noqa: B023
+            is ErrorCode.fenced_state_epoch
+        )
+    bench.write(start=6, epoch=2, leader=7)
+
+
+def test_a_state_that_begins_again_is_read_again() -> None:
+    bench = Bench()
+    bench.initialize(epoch=2)
+    bench.read(7)
+    bench.initialize(epoch=3, start=1)
+    late = Write(16, 0, ())
+    assert bench.refused(lambda shard, step: shard.write(KEY, 3, 7, late, True, step)) is (
+        ErrorCode.fenced_state_epoch
+    )
+    assert bench.read(7) == (3, 1, ())
+    bench.reload(first=2)
+    bench.write(start=2, epoch=3, leader=7)
 
 
 def test_a_write_that_was_delayed_does_not_take_the_start_back() -> None:

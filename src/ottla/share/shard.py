@@ -8,6 +8,11 @@ before are FENCED_LEADER_EPOCH.
 A start offset never moves back within a state epoch. Kafka takes it as it comes: a write that was
 delayed on the network would take the start back to where it was when that write was made, and
 records that were acknowledged since would be delivered again.
+
+A leader writes only into a state that it has read. Kafka takes a write with any later leader epoch:
+a leader that still has the state of a group that was deleted would write its start into the state
+of the next group of that name, which would pass over all records before it. So a new state has no
+leader epoch until a leader reads it, and a write has exactly the state epoch.
 """
 
 from __future__ import annotations
@@ -146,7 +151,7 @@ class ShareShard:
         snapshot = Snapshot(
             0 if known is None else known.state.snapshot_epoch + 1,
             state_epoch,
-            0,
+            NO_EPOCH,
             start_offset,
             NO_COUNT if start_offset == NO_OFFSET else 0,
             step.now_ms,
@@ -160,7 +165,7 @@ class ShareShard:
         self._check_leader_epoch(known, leader_epoch)
         _check_exists(exists)
         state = known.state
-        if leader_epoch not in (NO_EPOCH, known.leader_epoch):
+        if leader_epoch not in (NO_EPOCH, state.leader_epoch):
             write = Write(state.start_offset, state.delivery_complete_count, ())
             step.records.append(self._record(key, known, leader_epoch, write, step))
         return StoredState(state.state_epoch, state.start_offset, state.batches)
@@ -177,9 +182,14 @@ class ShareShard:
         """WriteShareGroupState."""
         known = self._initialized(key)
         self._check_leader_epoch(known, leader_epoch)
-        if state_epoch != NO_EPOCH and state_epoch < known.state_epoch:
+        if state_epoch != NO_EPOCH and state_epoch != known.state_epoch:
             raise ApiError(ErrorCode.fenced_state_epoch, _state_epoch_text(known, state_epoch))
         _check_exists(exists)
+        if leader_epoch > known.state.leader_epoch:
+            raise ApiError(
+                ErrorCode.fenced_state_epoch,
+                f"No leader of epoch {leader_epoch} has read this state.",
+            )
         if write.start_offset != NO_OFFSET:
             start_offset = max(write.start_offset, known.state.start_offset)
             write = write._replace(start_offset=start_offset)
@@ -201,7 +211,10 @@ class ShareShard:
             return Summary()
         state = known.state
         return Summary(
-            state.state_epoch, state.leader_epoch, state.start_offset, state.delivery_complete_count
+            state.state_epoch,
+            max(state.leader_epoch, 0),
+            state.start_offset,
+            state.delivery_complete_count,
         )
 
     def _initialized(self, key: ShareKey) -> Known:
@@ -310,4 +323,4 @@ def _check_exists(exists: bool) -> None:
 
 
 def _state_epoch_text(known: Known, state_epoch: int) -> str:
-    return f"The state epoch {state_epoch} is lower than {known.state_epoch}."
+    return f"The state epoch {state_epoch} is not {known.state_epoch}."
