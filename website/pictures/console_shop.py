@@ -66,6 +66,8 @@ ORDERS: Final = 120
 READINGS: Final = 6000
 SEGMENT_BYTES: Final = 1 << 20
 WAIT_S: Final = 30
+LONGEST_TRANSACTION_MS: Final = 900_000
+"""Else it ends before a busy machine has shown all pages."""
 ORDER: Final = {
     "type": "record",
     "name": "Order",
@@ -178,7 +180,8 @@ def let_users_in(client: Client) -> None:
 
 def begin_transaction(bootstrap: str) -> Producer:
     """One that is open."""
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "till-1"})
+    settings = {"transactional.id": "till-1", "transaction.timeout.ms": LONGEST_TRANSACTION_MS}
+    producer = Producer({"bootstrap.servers": bootstrap, **settings})
     producer.init_transactions(WAIT_S)
     producer.begin_transaction()
     producer.produce("payments", b"{}", b"Ada", partition=0)
