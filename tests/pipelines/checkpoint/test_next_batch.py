@@ -13,6 +13,7 @@ from ottla.pipelines.checkpoint.next_batch import (
     decide,
     digest,
     hole,
+    notice,
 )
 
 FIVE = {"flights": {0: 5, 1: 7}}
@@ -145,3 +146,20 @@ def test_a_table_with_a_hole_is_not_continued() -> None:
     assert hole(TABLE) is None
     said = hole(replace(TABLE, batch=6, taken_out=(4, 5))) or ""
     assert "took out the batches 4 to 5 of a query, and has its batch 6 after that" in said
+
+
+def test_a_target_of_which_only_the_number_of_the_last_batch_is_known() -> None:
+    held = replace(TABLE, batch=2, forgets="only its latest 9 commits are known")
+    assert decide(NEW, held) == Write()
+    said = notice(NEW, held)
+    assert said is not None
+    assert said.startswith("The table t has batch 2 of this query, as the checkpoint cp, but no ")
+    assert notice(NEW, replace(held, ends=FIVE)) is None
+    assert notice(NEW, replace(held, forgets="")) is None
+    assert notice(NEW, replace(TABLE)) is None
+    unsure = replace(held, unsure="some may have continued it")
+    for planned in (NEW, AGAIN):
+        said = refusal(planned, unsure)
+        assert "9 commits are known, and some may have continued it" in said
+        assert said == hole(unsure)
+    assert "batch 2 of this query" in refusal(replace(NEW, number=2), unsure)

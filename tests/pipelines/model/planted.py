@@ -20,7 +20,7 @@ from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse,
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.decided import DECIDED
 from ottla.pipelines.run import batch, begin, first_offsets, plan, start, truncations
-from ottla.pipelines.sinks.delta import merge
+from ottla.pipelines.sinks.delta import commits_of_query, merge
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.iceberg import sink as iceberg
@@ -34,6 +34,8 @@ from ottla.pipelines.target.upsert_statement import upsert_statement
 
 AT_MOST_ONCE: Final = "at-most-once"
 KEEP_REJECTS: Final = ("delta", "iceberg", "postgresql", "files")
+
+EMPTIED: Final = ("delta-emptied", "iceberg-emptied", "postgresql-emptied")
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -262,6 +264,16 @@ def what_is_forgotten_is_not_missed(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(sink, "newest_commit", lambda _: None)
 
 
+def a_query_that_no_commit_shows_is_not_missed(patch: pytest.MonkeyPatch) -> None:
+    """Who wrote to a Delta table since its history forgot a query's commits is not asked."""
+    patch.setattr(DeltaSink, "_unsure", lambda *_: "")
+
+
+def forgotten_commits_are_not_taken_out(patch: pytest.MonkeyPatch) -> None:
+    """A RESTORE of a Delta table takes out no commit that its history has forgotten."""
+    patch.setattr(commits_of_query, "may_take_out_older", lambda _: False)
+
+
 def a_repeated_batch_is_decided_as_now(patch: pytest.MonkeyPatch) -> None:
     """Which rows of a batch were refused that the target has, the settings of now say."""
     patch.setattr(batch.BatchRunner, "_former", lambda *_: None)
@@ -344,6 +356,11 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     ("delta", at_most_once_gives_no_numbers, AT_MOST_ONCE),
     ("postgresql", at_most_once_gives_no_numbers, AT_MOST_ONCE),
     ("postgresql", what_is_left_out_has_no_number, AT_MOST_ONCE),
+    ("delta", a_query_that_no_commit_shows_is_not_missed, ONCE),
+    ("delta", forgotten_commits_are_not_taken_out, ONCE),
+    ("delta-emptied", tombstones_are_forgotten, ONCE),
+    *((kind, rows_of_a_batch_are_not_truncated, ONCE) for kind in EMPTIED),
+    *((kind, the_table_is_not_truncated, ONCE) for kind in EMPTIED),
     ("iceberg", no_check_of_the_age, ONCE),
     ("iceberg", queries_are_not_known_as_continued, ONCE),
     ("iceberg", what_others_commit_meanwhile_is_not_seen, ONCE),

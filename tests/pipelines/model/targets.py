@@ -30,6 +30,8 @@ Rows = tuple[Any, ...]
 QUERY = "spark.databricks.delta.write.txnAppId"
 BATCH = "spark.databricks.delta.write.txnVersion"
 METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+APART_MS = 600_000
+"""So long after each other are the commits of a Delta table."""
 _POSTGRES_TYPES = {
     "long": "bigint",
     "integer": "integer",
@@ -48,6 +50,7 @@ class DeltaStore:
         default_factory=lambda: [("", None, ())]
     )
     writers: dict[str, int] = field(default_factory=dict)
+    written_ms: dict[str, int | None] = field(default_factory=dict)
     first_known: int = 0
 
     @property
@@ -59,7 +62,13 @@ class DeltaStore:
         return len(self.versions) - 1
 
     def copied(self) -> DeltaStore:
-        return DeltaStore(self.id, list(self.versions), dict(self.writers), self.first_known)
+        return DeltaStore(
+            self.id,
+            list(self.versions),
+            dict(self.writers),
+            dict(self.written_ms),
+            self.first_known,
+        )
 
     def restore(self, version: int) -> None:
         """RESTORE TABLE: the writers stay as they are."""
@@ -97,6 +106,7 @@ class FakeDeltaTable:
             partition_columns=(),
             properties=lambda: {"delta.enableDeletionVectors": "true"},
             transactions=lambda: dict(store.writers),
+            written_ms=lambda: dict(store.written_ms),
             reader_features=frozenset,
         )
 
@@ -166,11 +176,15 @@ class DeltaTarget:
         rows = change()
         if name is not None:
             store.writers[name] = batch
+            store.written_ms[name] = len(store.versions) * APART_MS
         store.versions.append((metadata, None, rows))
         session.conf.set(LAST_COMMIT, str(store.latest))
 
     def rows(self, path: str) -> Rows:
         return self.stores[f"file:{path}"].rows
+
+    def now_ms(self, path: str) -> int:
+        return len(self.stores[f"file:{path}"].versions) * APART_MS
 
     def backup(self, path: str) -> DeltaStore:
         return self.stores[f"file:{path}"].copied()

@@ -23,6 +23,7 @@ from hypothesis.stateful import (
 from tests.pipelines.model.planted import (
     KEEP_REJECTS,
     a_first_batch_trusts_its_start,
+    a_query_that_no_commit_shows_is_not_missed,
     what_is_forgotten_is_not_missed,
 )
 from tests.pipelines.model.rejected import NUMBERS
@@ -300,6 +301,8 @@ FOUND = {
     ("iceberg", 453): "a run that had lost its lease wrote the batch of the next one again",
     ("iceberg", 3192): "what another new query had written was forgotten before the first batch",
     ("delta", 528): "the end of a batch of this number, which a copy had written, was forgotten",
+    ("delta", 267): "what a RESTORE took out before the known commits was not in the table",
+    ("delta", 1364): "who continued a query while it ran was forgotten before its next batch",
     ("files", 76): "a copy went on beside the query that had moved the former one away",
 }
 
@@ -355,6 +358,53 @@ def test_a_batch_is_not_skipped_where_the_end_of_its_number_is_forgotten(
         said = world.said
         assert "up to offset 3" in said[0]
         assert "a batch 1 of this query, and whether it is that of the checkpoint" in said[1]
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_query_does_not_go_on_where_the_one_that_continued_it_is_forgotten(
+    runs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+
+    def world() -> World:
+        with in_world("delta") as world:
+            world.append(0, 2)
+            run = world.start("a")
+            world.batch(run, 5)
+            world.append(0, 2)
+            later = world.start("b", "table")
+            world.batch(later, 5)
+            world.forget_history()
+            world.append(0, 2)
+            if not runs:
+                world.stop(run)
+                run = world.start("a")
+            world.batch(run, 5)
+            return world
+
+    (said,) = world().said
+    assert "only its latest" in said
+    assert "which may have continued this query" in said
+    assert ("was written before that was noticed" in said) is runs
+    a_query_that_no_commit_shows_is_not_missed(monkeypatch)
+    with pytest.raises(SilentError, match="doubled"):
+        world()
+
+
+def test_a_quiet_query_goes_on_though_its_commits_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(monkeypatch)
+    with in_world("delta") as world:
+        world.append(0, 2)
+        run = world.start("a")
+        world.batch(run, 5)
+        world.stop(run)
+        world.forget_history()
+        world.append(0, 2)
+        world.batch(world.start("a"), 5)
+        assert (world.said, len(world.held)) == ([], 4)
+    assert "but no commit says where that ends: only its latest 1 commits" in caplog.text
 
 
 @pytest.mark.parametrize(("kind", "seed"), FOUND, ids=FOUND.values())

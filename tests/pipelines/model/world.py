@@ -538,7 +538,7 @@ class World:
             table.versions.append(("", None, table.rows))
 
     def forget_history(self) -> None:
-        """Delta removes old entries of the table's log, but for those of a RESTORE; Iceberg expires
+        """Delta removes old entries of the table's log, up to the first RESTORE; Iceberg expires
         snapshots.
         """
         if isinstance(self.target, IcebergTarget) and self.delivery != AT_LEAST_ONCE:
@@ -547,10 +547,11 @@ class World:
             self.backups.pop("target", None)  # its files are gone
         if isinstance(self.target, DeltaTarget) and self.delivery != AT_LEAST_ONCE:
             store = self.target.stores[f"file:{self.path}"]
-            if len(store.writers) < 2 and not any(one for _, one, _ in store.versions):
-                self.compact()  # the latest entry, which stays, may be of no batch
-                store.first_known = store.latest
-                self.backups.pop("target", None)  # it is older than Delta keeps the history
+            self.compact()  # the latest entry, which stays, may be of no batch
+            # A start says that it would not notice a RESTORE which is forgotten.
+            restores = (at for at, (_, one, _) in enumerate(store.versions) if one)
+            store.first_known = max(store.first_known, next(restores, store.latest))
+            self.backups.pop("target", None)  # it is older than Delta keeps the history
 
     def recreate_target(self) -> None:
         """Somebody drops the table or folder, and makes it again, while nothing runs."""
@@ -762,6 +763,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(batch, "log", BatchLog())
     patch.setattr(query, "supervised", supervised)
     patch.setattr(delta, "DeltaTable", FakeDeltaTable)
+    patch.setattr(delta, "now_ms", lambda: CURRENT[-1].target.now_ms(CURRENT[-1].path))
     patch.setattr(delta, "mark", lambda frame, *_: frame)
     patch.setattr(jdbc, "mark", lambda frame, *_: frame)
     patch.setattr(merge, "DeltaTable", FakeDeltaTable)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ottla.pipelines.target.restored import Restore, still_held
+from ottla.pipelines.target.restored import Restore, may_take_out_older, still_held
 
 
 @dataclass
@@ -42,3 +42,26 @@ def test_a_restore_takes_the_commits_after_its_target_out(
     restores: tuple[tuple[int, Restore], ...], found: list[int]
 ) -> None:
     assert held(*restores) == found
+
+
+@pytest.mark.parametrize(
+    ("restore", "oldest", "may"),
+    [
+        (Restore(1, None), 4, True),
+        (Restore(1, None), 3, True),
+        (Restore(1, None), 2, False),
+        (Restore(1, None), 1, False),
+        (Restore(1, None), 0, False),
+        (Restore(None, 1.5), 3, True),
+        (Restore(None, 3.5), 3, False),
+        (Restore(None, None), 3, True),
+        (Restore(None, None), 0, False),
+    ],
+)
+def test_a_restore_may_take_out_what_is_not_known(restore: Restore, oldest: int, may: bool) -> None:
+    commits = [
+        Version(number, restore if number == 4 else None) for number in range(6, oldest - 1, -1)
+    ]
+    assert may_take_out_older(commits) is may
+    assert not may_take_out_older([Version(6), Version(5)])
+    assert not may_take_out_older([])

@@ -62,6 +62,7 @@ class Held:
     what was set back where batches are missing, and `way_out` how to go on then. `since_ms`: the
     target knows of no commit before then, in ms since 1970, though it had some; None where it is
     not known to forget. `forgets`: why it does not know of a commit, as a part of a sentence.
+    `unsure`: what others may have done after that batch, which no commit shows; as `forgets`.
     """
 
     name: str
@@ -77,6 +78,7 @@ class Held:
     )
     since_ms: int | None = None
     forgets: str = ""
+    unsure: str = ""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ def decide(planned: Planned, held: Held) -> Answer:
         return Refuse(_restored(held))
     if last is not None and (last > number or (last == number and planned.ends is None)):
         return Refuse(_older(planned, held))
+    if last is not None and held.unsure:
+        return Refuse(_unsure(held))
     if last is not None and last == number:
         if _differ(held.ends, planned.ends):
             return Refuse(_other(planned.checkpoint, held, planned.ends))
@@ -127,11 +131,29 @@ def decide(planned: Planned, held: Held) -> Answer:
     return Write()
 
 
+def notice(planned: Planned, held: Held) -> str | None:
+    """Return what a user should know of a batch that is written or skipped, None for nothing.
+
+    The target may know of the batch before it the number alone, which is that of the checkpoint.
+    """
+    if held.batch is None or held.batch != planned.number - 1:
+        return None
+    if held.ends is not None or not held.forgets:
+        return None
+    return (
+        f"{_capital(held.name)} has batch {held.batch} of this query, as the checkpoint "
+        f"{planned.checkpoint}, but no commit says where that ends: {held.forgets}. If somebody "
+        f"has set back {held.kept_in} since then, that is not noticed"
+    )
+
+
 def hole(held: Held) -> str | None:
     """Return why a target cannot be continued where a query ended in it, None where it can.
 
     A query that wrote on after that left a hole before its newest batch.
     """
+    if held.batch is not None and held.unsure:
+        return _unsure(held)
     if held.batch is None or not any(batch < held.batch for batch in held.taken_out):
         return None
     return (
@@ -224,6 +246,15 @@ def _forgotten(planned: Planned, held: Held) -> str:
         f"{held.name} has it is not known: {held.forgets}. Start once with "
         "delivery='at-least-once', which may write its rows twice, or use a new checkpoint with "
         "explicit offsets: topic(..., starting={0: 4711})"
+    )
+
+
+def _unsure(held: Held) -> str:
+    return (
+        f"Whether {held.name} still ends where batch {held.batch} of this query left it is not "
+        f"known: {held.forgets}, and {held.unsure}. To go on could write rows twice or leave rows "
+        "out. Look in the table where they end, and use a new checkpoint with explicit offsets: "
+        "topic(..., starting={0: 4711})"
     )
 
 

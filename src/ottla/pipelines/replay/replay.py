@@ -133,7 +133,7 @@ class Replay:
             self.tell(line)
         # Where the table lacks batches, or another query continues it, a query that reads their
         # records again writes those that were rejected, too.
-        next_of(asked, sink, self.checkpoint, identity, len(sources))
+        next_of(asked, sink, self.checkpoint, identity, len(sources), [])
         return sources[0], identity
 
     def _look(self, source: Source, identity: Identity) -> Replayed:

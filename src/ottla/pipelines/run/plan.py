@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint.checkpoint import Checkpoint, Position
 from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT, Identity, Offsets, Replacing
-from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide
+from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide, notice
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
@@ -319,7 +319,7 @@ def _where(
     next_offsets = (
         replacing.starting
         if replacing
-        else next_of(specification, sink, checkpoint, identity, len(sources))
+        else next_of(specification, sink, checkpoint, identity, len(sources), notices)
     )
     if is_new:
         wanted = [source for _, source in sources]
@@ -381,11 +381,12 @@ def next_of(
     checkpoint: Checkpoint,
     identity: Identity | None,
     sources: int,
+    notices: list[str],
 ) -> Offsets:
     """Return the offsets that a query continues from, which its target agrees with.
 
-    `sources`: how many topics the query reads. Raises PipelineError where the checkpoint or the
-    target was set back.
+    `sources`: how many topics the query reads. `notices` gets what the user should know. Raises
+    PipelineError where the checkpoint or the target was set back.
     """
     query_id, in_parts = checkpoint.query_id(), sink.capabilities.in_parts
     if not query_id:
@@ -412,6 +413,8 @@ def next_of(
     answer = decide(planned, held)
     if isinstance(answer, Refuse):
         raise PipelineError(answer.sentence)
+    if said := notice(planned, held):
+        notices.append(said)
     return checkpoint.begins(is_delivered=isinstance(answer, Skip) and not in_parts)
 
 
@@ -490,7 +493,7 @@ def check_again(checked: Plan, sink: Sink) -> None:
     checkpoint, identity = checked.checkpoint, identity_of(checked.checkpoint)
     sink.forget()
     _check_table(checked.specification, sink, identity)
-    next_of(checked.specification, sink, checkpoint, identity, len(checked.sources))
+    next_of(checked.specification, sink, checkpoint, identity, len(checked.sources), [])
 
 
 def _check_table(specification: Specification, sink: Sink, identity: Identity | None) -> None:

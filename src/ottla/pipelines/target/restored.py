@@ -62,6 +62,22 @@ def with_held(commits: Iterable[T]) -> Iterator[tuple[T, bool]]:
         yield commit, True
 
 
+def may_take_out_older(commits: Iterable[OfTable]) -> bool:
+    """Tell whether a restore may have taken out commits that are older than all of these, and are
+    known no more; give the newest first."""
+    last: OfTable | None = None
+    target: Restore | None = None  # of the restore whose end is not reached yet
+    for commit, is_held in with_held(commits):
+        last = commit
+        if is_held:
+            target = commit.restore
+    if last is None or target is None or last.version == 0:
+        return False
+    if target.version is not None:
+        return target.version < last.version - 1
+    return target.time_s is None or target.time_s < last.time_s
+
+
 def _keeps(target: Restore, commit: OfTable) -> bool:
     if target.version is not None:
         return commit.version <= target.version

@@ -1,5 +1,6 @@
 """What Delta's own object of a table says."""
 
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -46,6 +47,7 @@ def test_a_snapshot(spark: Any, folder: str) -> None:
     assert len(snapshot.table_id) == 36
     assert snapshot.properties()["delta.appendOnly"] == "true"
     assert snapshot.transactions() == {"query": 1}
+    assert abs((snapshot.written_ms()["query"] or 0) / 1000 - time.time()) < 600
     assert snapshot.kept_ms(spark) == WEEK_MS
     assert snapshot.reader_features() <= {"deletionVectors", "columnMapping", "timestampNtz"}
     assert delta_log.count_files(spark, folder) == 2

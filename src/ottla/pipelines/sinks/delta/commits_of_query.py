@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ottla.pipelines.target.commit_metadata import CommitMetadata, read_metadata
 from ottla.pipelines.target.delta_table import Commit
-from ottla.pipelines.target.restored import with_held
+from ottla.pipelines.target.restored import may_take_out_older, with_held
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,8 @@ class CommitsOfQuery:
     of its commits is newer. `taken_out`: its batches that a RESTORE took out, the newest first.
     `continued_by`: a query that goes on where this one ended, empty for none. `has_first_version`:
     the table's version 0 was among them. `newest_version`: of all commits, -1 where there is none.
-    `batches`: the numbers of its batches in the commits that were read.
+    `batches`: the numbers of its batches in the commits that were read. `older_taken_out`: a
+    RESTORE may have taken out others, which are known no more.
     """
 
     newest: CommitMetadata | None = None
@@ -36,6 +37,7 @@ class CommitsOfQuery:
     has_first_version: bool = False
     newest_version: int = -1
     batches: frozenset[int] = frozenset()
+    older_taken_out: bool = False
 
 
 def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
@@ -45,7 +47,9 @@ def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
     batches: set[int] = set()
     continued_by, has_first_version, newest_version = "", False, -1
     is_newest = True
+    read: list[Commit] = []
     for commit, is_held in with_held(commits):
+        read.append(commit)
         newest_version = max(newest_version, commit.version)
         has_first_version = has_first_version or commit.version == 0
         own = commit.batch[1] if commit.batch and commit.batch[0] == query_id else None
@@ -76,4 +80,5 @@ def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
         has_first_version,
         newest_version,
         frozenset(batches),
+        may_take_out_older(read),
     )

@@ -9,8 +9,9 @@ A batch is appended, or merged where the table has keys (`keyed_table`).
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
 
 _FIRST_LOOK: Final = 10
 """How many commits are looked at after the first batch of a query."""
+_RESTORED: Final = "a RESTORE TABLE went back to a version before them"
+MAX_CLOCKS_APART_MS: Final = 60_000
+"""How far the clocks of those that write to a table are apart at most."""
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
@@ -73,8 +77,8 @@ class DeltaSink(Sink):
     max_ahead: str | None = None
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
-    # Of each query: up to which version the commits of others are compared with it.
-    _compared: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    # Of each query: up to which version the commits of others are compared with it, and since when.
+    _compared: dict[str, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -162,7 +166,7 @@ class DeltaSink(Sink):
             return Held(name)
         found = commits_of(query_id, self.table.commits())
         # Who asks later may ask for the number alone: the first look is the one of the start.
-        self._compared.setdefault(query_id, found.newest_version)
+        self._compared.setdefault(query_id, (found.newest_version, now_ms()))
         newest, batch, ends = found.newest, None, None
         # Delta keeps the number of a writer's last batch, also of one taken out. The first look for
         # it in a program takes seconds.
@@ -171,6 +175,9 @@ class DeltaSink(Sink):
         if newest is not None and (batch is None or newest.batch >= batch):
             batch, ends = newest.batch, newest.offsets
         is_shown = batch is None or batch in found.batches or found.has_first_version
+        is_unsure = batch is not None and found.older_taken_out
+        commits = list(self.table.commits()) if is_unsure or not is_shown else []
+        unsure = _RESTORED if is_unsure else ""
         return Held(
             name,
             batch,
@@ -179,8 +186,27 @@ class DeltaSink(Sink):
             taken_out=found.taken_out,
             taken_out_by="RESTORE TABLE",
             continued_by=found.continued_by,
-            forgets="" if is_shown else _forgets(list(self.table.commits())),
+            forgets=_forgets(commits) if commits else "",
+            unsure=unsure or ("" if is_shown else self._unsure(query_id, commits)),
         )
+
+    def _unsure(self, query_id: str, commits: Sequence[Commit], since_ms: int | None = None) -> str:
+        """Return which query may have continued one whose last commit these do not show any more;
+        empty for none.
+
+        It would say so in each commit. Delta keeps when it wrote last, also without these.
+        `since_ms`: when the query's last batch was compared, None: when Delta says that it wrote.
+        """
+        written = self.table.snapshot().written_ms()
+        own_ms = written.get(query_id) if since_ms is None else since_ms
+        shown = {commit.batch[0] for commit in still_held(commits) if commit.batch}
+        for writer, at_ms in written.items():
+            if writer == query_id or writer in shown:
+                continue
+            # What came before this query's last batch was compared then.
+            if own_ms is None or at_ms is None or at_ms + MAX_CLOCKS_APART_MS >= own_ms:
+                return f"none of them is of {writer}, which may have continued this query"
+        return ""
 
     def metadata(self) -> Iterable[str]:
         """Return the `userMetadata` of the commits that are in the table, the newest first."""
@@ -420,8 +446,8 @@ class DeltaSink(Sink):
         """
         if version is None:
             return
-        before = self._compared.get(batch.query_id)
-        self._compared[batch.query_id] = version
+        before, since_ms = self._compared.get(batch.query_id, (None, None))
+        self._compared[batch.query_id] = version, now_ms()
         if before is not None and version == before + 1:
             return
         if before is not None and version <= before:
@@ -433,9 +459,15 @@ class DeltaSink(Sink):
         between = self._since(before)
         texts = [commit.metadata for commit in between]
         is_restored = any(commit.restore for commit in between)
-        if not is_restored and not continued_by(texts, batch.query_id):
+        unsure = ""
+        if before is not None and (not between or between[-1].version > before + 1):
+            unsure = self._unsure(batch.query_id, between, since_ms)
+        if not is_restored and not unsure and not continued_by(texts, batch.query_id):
             return
-        check_written(batch, self.held(batch.query_id), self.keyed)
+        held = self.held(batch.query_id)
+        if unsure and not held.unsure:
+            held = replace(held, unsure=unsure, forgets=_forgets(between))
+        check_written(batch, held, self.keyed)
 
     def _since(self, before: int | None) -> list[Commit]:
         """Return the commits after a version, those that others have made meanwhile among them."""
@@ -466,6 +498,10 @@ class DeltaSink(Sink):
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""
         return self.table.find(query_id, batch)
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
 
 
 def _forgets(commits: Sequence[Commit]) -> str:

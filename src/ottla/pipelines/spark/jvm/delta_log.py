@@ -65,6 +65,19 @@ class Snapshot:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
         return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
 
+    def written_ms(self) -> dict[str, int | None]:
+        """Return when each writer committed last, by `txnAppId`, in ms since 1970 by its clock.
+
+        None: the writer did not say it. Delta may run a Spark job.
+        """
+        found: dict[str, int | None] = {}
+        writers = self._java.setTransactions().iterator()
+        while writers.hasNext():
+            one = writers.next()
+            when = one.lastUpdated()
+            found[str(one.appId())] = int(when.get()) if when.isDefined() else None
+        return found
+
     def newest_commits(self, spark: SparkSession) -> Iterator[LoggedCommit]:
         """Read the commits from this version backwards, the newest first, one when it is asked for.
 
