@@ -20,7 +20,9 @@ from ottla.pipelines.sinks.topic.sink import group_of as group_of
 KAFKA = read_settings("b:9092")
 NAME = "out"
 PARTITIONS = 2
-COLUMNS = SimpleNamespace(records=lambda frame: frame)
+COLUMNS = SimpleNamespace(
+    made_for=lambda frame: SimpleNamespace(schema=frame.schema, records=lambda rows: rows)
+)
 
 RUNNING: list[Any] = []
 """The sessions whose tasks run, or that begin a whole batch, the innermost last."""

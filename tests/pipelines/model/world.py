@@ -196,7 +196,10 @@ class Run:
             self.query.current.run(most)
         except (QueryFailedError, BatchFailedError) as error:
             self.query.isActive = False
-            return str(self.query.guard.error or error)
+            cause = self.query.guard.error
+            if isinstance(cause, AttributeError | NameError | TypeError):
+                raise cause from None  # a bug, of the model or of ours: every batch would fail
+            return str(cause or error)
         except Killed:
             self.query.isActive = False
             return "killed"
