@@ -7,17 +7,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from threading import Lock
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.errors import BadFormError
-from ottla.messaging.record_scan import Span
+
+if TYPE_CHECKING:
+    from ottla.messaging.record_scan import Span
 
 PREFIX: Final = "kept-"
 MAX_RESTS: Final = 16
 """Some MB with 10,000 partitions each; the oldest goes first."""
 
-Rest = Mapping[TopicPartition, Span]
+Rest: TypeAlias = "Mapping[TopicPartition, Span]"
 
 
 class KeptRests:
