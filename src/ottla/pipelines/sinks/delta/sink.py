@@ -241,8 +241,12 @@ class DeltaSink(Sink):
     def knows_since(self, commit: str) -> bool:
         """Tell whether the history has all versions after one, and the table was not set back."""
         before = int(commit) if commit else -1
-        versions = [one.version for one in self.table.commits()]
-        return bool(versions) and versions[0] >= before and versions[-1] <= before + 1
+        versions = (one.version for one in self.table.commits())
+        newest = next(versions, None)
+        if newest is None or newest < before:
+            return False
+        # No further back than needed: the driver reads a few commits, Spark all of them.
+        return newest <= before + 1 or any(version <= before + 1 for version in versions)
 
     def check(self) -> list[str]:
         """Compare the frame with the table; return what will change in it, a line for each.
