@@ -18,8 +18,9 @@ from ottla.client.admin.key_offsets import in_likely_order, key_offsets
 from ottla.client.client import Client
 from ottla.client.metadata import Metadata
 from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.consumer_events import is_end
 from ottla.messaging.librdkafka import LibrdkafkaError
-from ottla.messaging.record_scan import SILENT_S, Matches, RecordSource, Seen, Span, is_end
+from ottla.messaging.record_scan import SILENT_S, Matches, RecordSource, Seen, Span
 
 SAMPLED_FROM: Final = 50_000
 """Offsets of a topic whose partitioner is looked for: of fewer, all are searched as quickly."""
@@ -167,8 +168,9 @@ class KeyScan:
         while ends and time.monotonic() < until_s:
             for event in self._source.consume(1):
                 number = event.partition()
-                if is_end(event):
-                    ends.pop(number, None)
+                if event.error() is not None:
+                    if is_end(event):
+                        ends.pop(number, None)
                 elif number in ends:
                     if event.key():
                         found.append((event.key(), number))
@@ -202,9 +204,10 @@ class KeyScan:
         until_s = time.monotonic() + SILENT_S
         while time.monotonic() < until_s:
             for event in self._source.consume(1):
-                if is_end(event):
-                    return -1, None
-                if event.offset() >= offset:
+                if event.error() is not None:
+                    if is_end(event):
+                        return -1, None
+                elif event.offset() >= offset:
                     return event.offset() + 1, event if event.offset() == offset else None
         raise LibrdkafkaError(f"no records of {where} arrived for {SILENT_S:g} s.")
 

@@ -19,11 +19,11 @@ from confluent_kafka import TopicPartition as PartitionAt
 from ottla.client.admin.groups import why_no_coordinator
 from ottla.client.admin.offsets import end_offsets
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, Needs, RefusedError
+from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
+from ottla.messaging.consumer_events import is_end
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
 from ottla.messaging.start import Start, start_offsets
-from ottla.protocol.errors import ErrorCode
 from ottla.wording.errors import ReportedError
 
 BATCH_RECORDS: Final = 1000
@@ -237,24 +237,14 @@ class Reader:
         return events
 
     def is_news(self, event: Any) -> bool:
-        """Whether the event is not a record. Raises LibrdkafkaError if it ends the reading."""
-        error = event.error()
-        if error is None:
+        """Whether the event is not a record. Raises LibrdkafkaError and RefusedError if it ends the
+        reading.
+        """
+        if event.error() is None:
             return False
-        if error.code() == KafkaError._PARTITION_EOF:
+        if is_end(event, self.group):
             self.waiting.discard((event.topic(), event.partition()))
-            return True
-        if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-            raise LibrdkafkaError(f"topic {event.topic()!r} was deleted.")
-        if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            needs = Needs("Read", event.topic())
-            raise RefusedError("continue to read", ErrorCode(error.code()), None, needs)
-        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED and self.group is None:
-            return True  # librdkafka asks for a coordinator that nobody needs
-        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-            needs = Needs("Read", self.group)
-            raise RefusedError("join the group", ErrorCode(error.code()), None, needs)
-        raise LibrdkafkaError(f"cannot continue to read: {explain(error)}")
+        return True
 
     def is_before_bound(self, record: Any) -> bool:
         """Whether the record is to be read; one at or after the bound ends its partition."""

@@ -20,10 +20,9 @@ from uuid import uuid4
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as PartitionAt
 
-from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
-from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
-from ottla.protocol.errors import ErrorCode
+from ottla.messaging.consumer_events import is_end
+from ottla.messaging.librdkafka import LibrdkafkaError, failure, quiet, rejected
 
 MAX_QUEUED_KIB: Final = 16 << 10
 QUEUE_BACKOFF_MS: Final = 5
@@ -129,21 +128,6 @@ class RecordSource:
     def record_bytes(self) -> float:
         """Of the records before."""
         return self._record_bytes
-
-
-def is_end(event: Any) -> bool:
-    """Whether the event says that its partition has no more. Raises for what ends the reading."""
-    error = event.error()
-    if error is None:
-        return False
-    if error.code() == KafkaError._PARTITION_EOF:
-        return True
-    if error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        needs = Needs("Read", event.topic())
-        raise RefusedError("read the records", ErrorCode(error.code()), None, needs)
-    if error.code() in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION):
-        raise LibrdkafkaError(f"topic {event.topic()!r} was deleted.")
-    raise LibrdkafkaError(f"cannot continue to read: {explain(error)}")
 
 
 def size_of(record: Any) -> int:
@@ -432,7 +416,8 @@ class RecordTail:
             return list(newest)
 
     def _is_chosen(self, event: Any) -> bool:
-        if is_end(event):
+        if event.error() is not None:
+            is_end(event)  # raises what ends the reading
             return False
         self.looked_at += 1
         self._at[TopicPartition(event.topic(), event.partition())] = event.offset() + 1

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TIMESTAMP_CREATE_TIME, TIMESTAMP_NOT_AVAILABLE, KafkaError
 
+from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, RejectedSettingsError
 from ottla.messaging.load import consume as bench_consume
@@ -137,9 +138,13 @@ def test_records_that_do_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_error_of_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = Client([Event(0, 2, code=KafkaError.TOPIC_AUTHORIZATION_FAILED)])
+    client = Client([Event(0, 2, code=KafkaError._BAD_MSG)])
     with pytest.raises(LibrdkafkaError, match="cannot continue to read: "):
         run(monkeypatch, client, (9, 2))
+    client = Client([Event(0, 2, code=KafkaError.TOPIC_AUTHORIZATION_FAILED)])
+    with pytest.raises(RefusedError) as refused:
+        run(monkeypatch, client, (9, 2))
+    assert refused.value.lacking == ("Read", "topic", "t")
 
 
 def test_a_setting_that_librdkafka_rejects() -> None:

@@ -10,7 +10,6 @@ from uuid import uuid4
 from confluent_kafka import (
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
-    KafkaError,
     KafkaException,
 )
 from confluent_kafka import (
@@ -20,7 +19,8 @@ from confluent_kafka import (
 from ottla.client.admin.offsets import end_offsets, first_offsets
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
-from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
+from ottla.messaging.consumer_events import is_end
+from ottla.messaging.librdkafka import LibrdkafkaError, failure, quiet, rejected
 from ottla.messaging.load.meter import Meter
 from ottla.messaging.load.produce import Sampling
 from ottla.messaging.reader import Interruption
@@ -43,7 +43,7 @@ def consume_load(
 ) -> bool:
     """Read partitions from the beginning to the current end, or with `follow` what comes from now
     on; returns whether Ctrl-C ended it. `show` is called after each sample. Raises
-    LibrdkafkaError.
+    LibrdkafkaError and RefusedError.
     """
     ends = end_offsets(client, partitions)
     begins = ends if follow else first_offsets(client, partitions)
@@ -107,11 +107,9 @@ def count(
     found = size_bytes = 0
     latest: dict[tuple[str, int], int] = {}  # plain tuples: one for each record
     for event in events:
-        error = event.error()
-        if error is not None:
-            if error.code() != KafkaError._PARTITION_EOF:
-                raise LibrdkafkaError(f"cannot continue to read: {explain(error)}")
-            left.pop(TopicPartition(event.topic(), event.partition()), None)
+        if event.error() is not None:
+            if is_end(event):
+                left.pop(TopicPartition(event.topic(), event.partition()), None)
             continue
         found += 1
         size_bytes += len(event.value() or b"") + len(event.key() or b"")
