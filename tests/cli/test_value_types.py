@@ -8,7 +8,7 @@ import click
 import pytest
 
 from ottla.cli.failures import UsageFailed
-from ottla.cli.value_types import Age, Number, Size, Time, WholeNumber
+from ottla.cli.value_types import Age, Number, Seconds, Size, Time, WholeNumber
 from ottla.messaging.positions import PositionError
 
 
@@ -17,7 +17,7 @@ def convert(kind: click.ParamType[Any], text: str) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [("1", 1), ("+2", 2), ("-3", -3), (" 7", 7), ("9" * 30, int("9" * 30))]
+    ("text", "number"), [("1", 1), ("+2", 2), ("-3", -3), (" 7", 7), (str(2**63 - 1), 2**63 - 1)]
 )
 def test_whole_numbers(text: str, number: int) -> None:
     assert convert(WholeNumber(), text) == number
@@ -35,6 +35,12 @@ def test_numbers_are_floats_at_once() -> None:
         (WholeNumber(), "1.5", "must be a whole number, not '1.5'."),
         (WholeNumber(), "1_0", "must be a whole number, not '1_0'."),
         (WholeNumber(), "9" * 5000, f"must be a whole number, not '{'9' * 40}…'."),
+        # What no field of a request holds.
+        (WholeNumber(1), str(2**63), f"must be {2**63 - 1} or less, not {2**63}."),
+        (WholeNumber(), str(-(2**63)), f"must be -{2**63 - 1} or more, not -{2**63}."),
+        # Times that a sleep, or librdkafka, does not take.
+        (Seconds(1), "inf", "must be 2000000 or less, not inf."),
+        (Seconds(1), "1e400", "must be 2000000 or less, not 1e400."),
         (Number(), "soon", "must be a number, not 'soon'."),
         (WholeNumber(1), "0", "must be 1 or more, not 0."),
         (WholeNumber(most=65535), "70000", "must be 65535 or less, not 70000."),
@@ -60,3 +66,5 @@ def test_ages() -> None:
     assert (convert(Age(), "15m"), convert(Age(), "2s")) == (900_000, 2_000)
     with pytest.raises(PositionError, match="--option: 'soon' is not an age"):
         convert(Age(), "soon")
+    with pytest.raises(PositionError, match="--option: '36501d' is too long"):
+        convert(Age(), "36501d")

@@ -18,7 +18,7 @@ from ottla.cli.options import topics_argument
 from ottla.cli.progress import Watch
 from ottla.cli.records.schema_registry import REGISTRY, Decoder, client_of
 from ottla.cli.screen import note, write_bytes
-from ottla.cli.value_types import Time, WholeNumber
+from ottla.cli.value_types import MAX_INT32, Time, WholeNumber
 from ottla.client.admin.offsets import end_offsets, first_offsets, offsets_at
 from ottla.client.client import Client
 from ottla.client.metadata import Topic
@@ -60,7 +60,7 @@ T = TypeVar("T")
 @click.option(
     "--partition",
     "-p",
-    type=WholeNumber(0),
+    type=WholeNumber(0, MAX_INT32),
     multiple=True,
     help="Read only this partition. Repeatable.",
 )

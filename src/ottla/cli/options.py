@@ -14,7 +14,7 @@ from ottla.cli.complete import (
     complete_unset,
 )
 from ottla.cli.context import complete_profile
-from ottla.cli.value_types import Seconds, WholeNumber
+from ottla.cli.value_types import MAX_INT16, MAX_INT32, Seconds, WholeNumber
 
 Parameter: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 """Gives a function an option or an argument."""
@@ -82,10 +82,10 @@ def every_option(default_s: float, help_: str) -> Parameter:
 
 
 PARTITIONS: Final = click.option(
-    "--partitions", "-p", type=WholeNumber(1), help="Number of partitions."
+    "--partitions", "-p", type=WholeNumber(1, MAX_INT32), help="Number of partitions."
 )
 REPLICATION_FACTOR: Final = click.option(
-    "--replication-factor", "-r", type=WholeNumber(1), help="Number of replicas."
+    "--replication-factor", "-r", type=WholeNumber(1, MAX_INT16), help="Number of replicas."
 )
 TOPIC_CONFIG: Final = click.option(
     "--config",
@@ -103,7 +103,11 @@ UNSET_CONFIG: Final = click.option(
     help="Reset a setting to its default.",
 )
 OF_PARTITION: Final = click.option(
-    "--partition", "-p", type=WholeNumber(0), multiple=True, help="Only this one. Repeatable."
+    "--partition",
+    "-p",
+    type=WholeNumber(0, MAX_INT32),
+    multiple=True,
+    help="Only this one. Repeatable.",
 )
 GROUP_TOPICS: Final = click.option(
     "--topic",

@@ -25,7 +25,7 @@ from ottla.cli.records.producing import (
 )
 from ottla.cli.records.schema_registry import REGISTRY, Encoder, client_of
 from ottla.cli.screen import note, say, write
-from ottla.cli.value_types import Seconds, WholeNumber
+from ottla.cli.value_types import MAX_INT32, Seconds, WholeNumber
 from ottla.client.permission_hint import permission_hint
 from ottla.messaging.jsonlines import Headers, LineError, Outgoing
 from ottla.messaging.librdkafka import quiet
@@ -79,7 +79,9 @@ PARTITIONERS: Final = {
     multiple=True,
     help="Add this header to every record. Repeatable.",
 )
-@click.option("--partition", type=WholeNumber(0), help="Send every record to this partition.")
+@click.option(
+    "--partition", type=WholeNumber(0, MAX_INT32), help="Send every record to this partition."
+)
 @click.option("--repartition", is_flag=True, help="With --json: ignore the lines' partitions.")
 @COMPRESSION
 @ACKS

@@ -13,6 +13,12 @@ import click
 
 MAX_SHOWN: Final = 40
 WHOLE: Final = re.compile(r"\s*[+-]?[0-9]{1,4000}\s*")
+MAX_INT16: Final = 2**15 - 1
+MAX_INT32: Final = 2**31 - 1
+MAX_INT64: Final = 2**63 - 1
+"""What the fields of requests hold."""
+MAX_S: Final = 2_000_000
+"""23 days: librdkafka's times are milliseconds of 32 bits."""
 
 
 def refuse(
@@ -31,7 +37,7 @@ class Number(click.ParamType[float]):
 
     name = "number"
 
-    def __init__(self, least: float | None = None, most: float | None = None) -> None:
+    def __init__(self, least: float = -MAX_INT64, most: float = MAX_INT64) -> None:
         self.least, self.most = least, most
 
     def parsed(self, text: str) -> float | None:
@@ -51,17 +57,20 @@ class Number(click.ParamType[float]):
         number = self.parsed(value) if isinstance(value, str) else value
         if number is None:
             refuse(value, self.kind, param, ctx)
-        if self.least is not None and not number >= self.least:
-            refuse(value, f"{self.least:g} or more", param, ctx)
-        if self.most is not None and not number <= self.most:
-            refuse(value, f"{self.most:g} or less", param, ctx)
+        if not number >= self.least:
+            refuse(value, f"{self.least} or more", param, ctx)
+        if not number <= self.most:
+            refuse(value, f"{self.most} or less", param, ctx)
         return number
 
 
 class WholeNumber(Number):
-    """A whole number within bounds."""
+    """A whole number within bounds: a request has at most 64 bits for one."""
 
     name = "n"
+
+    def __init__(self, least: int = -MAX_INT64, most: int = MAX_INT64) -> None:
+        super().__init__(least, most)
 
     def parsed(self, text: str) -> int | None:
         return int(text) if WHOLE.fullmatch(text) else None
@@ -75,6 +84,9 @@ class Seconds(Number):
     """A time in seconds."""
 
     name = "seconds"
+
+    def __init__(self, least: float, most: float = MAX_S) -> None:
+        super().__init__(least, most)
 
 
 class Time(click.ParamType[int]):

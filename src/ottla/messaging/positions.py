@@ -12,6 +12,7 @@ from ottla.wording.errors import ReportedError
 AGO: Final = re.compile(r"(\d{1,19})(ms|s|m|h|d)", re.ASCII)
 MAX_MS: Final = 2**63 - 1
 """A time in a request has 64 bits."""
+MAX_AGE_DAYS: Final = 36_500
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
 END: Final = frozenset({"end", "latest"})
@@ -28,7 +29,10 @@ def parse_age(option: str, text: str) -> int:
     matched = AGO.fullmatch(text)
     if matched is None:
         raise PositionError(f"{option}: {text!r} is not an age.", "For example: 30s, 15m, 2h, 1d.")
-    return int(matched[1]) * UNIT_MS[matched[2]]
+    age_ms = int(matched[1]) * UNIT_MS[matched[2]]
+    if age_ms > MAX_AGE_DAYS * UNIT_MS["d"]:
+        raise PositionError(f"{option}: {text!r} is too long.", f"At most {MAX_AGE_DAYS}d.")
+    return age_ms
 
 
 def parse_time(option: str, text: str, now_ms: int) -> int:

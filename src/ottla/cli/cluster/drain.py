@@ -16,7 +16,7 @@ from ottla.cli.failures import Failed, unknown
 from ottla.cli.options import AS_JSON, DRY_RUN
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import note, say, show_table
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import MAX_INT32, WholeNumber
 from ottla.client.admin.reassignments import (
     Move,
     await_replicas,
@@ -64,7 +64,7 @@ class Drained:
 @command()
 @click.argument(
     "broker",
-    type=WholeNumber(0),
+    type=WholeNumber(0, MAX_INT32),
     metavar="BROKER",
     shell_complete=complete_broker,
     help="The broker's id.",

@@ -16,7 +16,7 @@ from ottla.cli.failures import EXIT_FAILED
 from ottla.cli.options import AS_JSON, topics_argument
 from ottla.cli.rows import column, document, only_json, row, show_rows
 from ottla.cli.screen import note, say, show_json
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import MAX_INT32, WholeNumber
 from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.stored_replicas import replicas_of
 from ottla.wording.sizes import Size, shown_size
@@ -26,7 +26,7 @@ from ottla.wording.sizes import Size, shown_size
 @topics_argument(required=False)
 @click.option(
     "--broker",
-    type=WholeNumber(0),
+    type=WholeNumber(0, MAX_INT32),
     multiple=True,
     shell_complete=complete_broker,
     help="Only this broker. Repeatable.",

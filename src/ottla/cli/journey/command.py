@@ -18,7 +18,7 @@ from ottla.cli.journey.tree import rich_tree
 from ottla.cli.journey.watch import watch_until_read
 from ottla.cli.options import AS_JSON, every_option, topic_argument
 from ottla.cli.screen import console, note, print_trimmed, show_json
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import MAX_INT32, WholeNumber
 from ottla.client.admin.asked_journeys import Journeys
 from ottla.journey.words.search import format_ranges, format_searched
 from ottla.journey.words.tell import tell
@@ -36,7 +36,11 @@ WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --la
 @command()
 @topic_argument()
 @click.argument(
-    "partition", type=WholeNumber(0), metavar="[PARTITION]", required=False, help="The partition."
+    "partition",
+    type=WholeNumber(0, MAX_INT32),
+    metavar="[PARTITION]",
+    required=False,
+    help="The partition.",
 )
 @click.argument(
     "offset",

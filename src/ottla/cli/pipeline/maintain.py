@@ -18,6 +18,9 @@ from ottla.cli.value_types import Number
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spec.pipeline import FileSpec
 
+MAX_HOURS = 1_000_000
+"""A century: no file is as old."""
+
 
 @row
 class MaintainedTable:
@@ -44,7 +47,7 @@ class TableToMaintain(MaintainedTable):
 @click.option(
     "--keep",
     "keep_hours",
-    type=Number(0),
+    type=Number(0, MAX_HOURS),
     metavar="HOURS",
     help="Keep unused files so long; by default, and at least, as long as the table says.",
 )

@@ -15,7 +15,7 @@ from ottla.cli.pipeline.file import readable_file
 from ottla.cli.pipeline.options import file_options
 from ottla.cli.pipeline.status import ago, not_reached, read_pipeline, remarks, status_of
 from ottla.cli.screen import note, say
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import MAX_S, WholeNumber
 from ottla.cli.wrapping import printable
 from ottla.client.patience import poll_until
 from ottla.journey.formatting import format_elapsed
@@ -32,7 +32,7 @@ PAUSE_S: Final = 0.5
 @click.option(
     "--wait",
     "wait_s",
-    type=WholeNumber(0),
+    type=WholeNumber(0, MAX_S),
     default=60,
     metavar="SECONDS",
     help="How long to wait for the end; 0: not.",

@@ -16,7 +16,7 @@ from ottla.cli.options import AS_JSON, YES
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import say
 from ottla.cli.transaction.description import TOPIC_HINT, existing
-from ottla.cli.value_types import WholeNumber
+from ottla.cli.value_types import MAX_INT32, WholeNumber
 from ottla.client.admin.hanging_transactions import (
     ONGOING,
     PREPARED,
@@ -76,7 +76,7 @@ class AbortedInPartition(HangingTransaction):
     shell_complete=complete_topic,
     help="The topic of a hanging transaction.",
 )
-@click.option("--partition", "-p", type=WholeNumber(0), help="Its partition.")
+@click.option("--partition", "-p", type=WholeNumber(0, MAX_INT32), help="Its partition.")
 @click.option("--producer", type=WholeNumber(0), metavar="ID", help="Its producer id.")
 @YES
 @AS_JSON
