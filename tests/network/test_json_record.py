@@ -40,3 +40,9 @@ def test_header_names_that_are_no_utf_8() -> None:
 def test_headers_are_an_object(headers: Any) -> None:
     with pytest.raises(MessageError, match="headers must be an object"):
         record_in({"headers": headers}, 7)
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcff"])
+def test_names_of_headers_are_unicode(name: str) -> None:
+    with pytest.raises(MessageError, match="names of headers must be texts of Unicode"):
+        record_in({"headers": {name: "x"}}, 7)

@@ -115,6 +115,19 @@ async def test_no_long_key_is_kept() -> None:
     session.connection_lost(None)
 
 
+@pytest.mark.parametrize("partition", [1.0, True, -1, 2**63, "1", [], {}])
+async def test_a_partition_is_a_number(partition: Any) -> None:
+    """Python takes 1.0 and True for 1, and the request's field does not."""
+    page = Page()
+    session = new_session(page)
+    connect(session)
+    session.received_text(command(type="produce", topic="t", value="v", partition=partition))
+    async with asyncio.timeout(60):
+        await page.has_sent.wait()
+    assert page.sent[0]["message"] == "partition must be a number, or left out"
+    session.connection_lost(None)
+
+
 async def test_messages_of_many_elements_are_read_in_a_thread_and_in_turn() -> None:
     page = Page()
     session = new_session(page)

@@ -38,6 +38,10 @@ def record_in(message: Mapping[str, Any], now_ms: int) -> Record:
     if not isinstance(given, dict):
         raise MessageError("headers must be an object")
     for name, value in given.items():
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise MessageError("names of headers must be texts of Unicode") from None
         headers.append((name, bytes_in(value, f"header {name[:100]}")))
     key, value = bytes_in(message.get("key"), "key"), bytes_in(message.get("value"), "value")
     return Record(0, now_ms, key, value, tuple(headers))

@@ -48,7 +48,6 @@ MAX_PERMITS: Final = 1_000_000
 MAX_WAITING: Final = 100
 MAX_WAITING_BYTES: Final = 256 << 10
 """Commands; with more, nothing is read until all have been carried out."""
-"""It is in each record."""
 MAX_KEY_BYTES: Final = 64 << 10
 """Of a subscription, which keeps it."""
 FETCH_BYTES: Final = 1 << 20
@@ -340,8 +339,10 @@ class JsonSession:
     async def _produce(self, number: Any, message: Mapping[str, Any]) -> None:
         topic = _text(message, "topic")
         record = record_in(message, self._now_ms())
-        here, count, elsewhere = await self._partitions(topic, may_create=True)
         partition = message.get("partition")
+        if partition is not None and not _is_count(partition):
+            raise MessageError("partition must be a number, or left out")
+        here, count, elsewhere = await self._partitions(topic, may_create=True)
         if partition is None and record.key is not None:
             partition = partition_of_key(record.key, count)
         elif partition is None and here:
