@@ -230,6 +230,16 @@ def print_trimmed(screen: Console, shown: RenderableType) -> None:
     write(FILL.sub(lambda fill: fill[0].replace(" ", ""), captured.get()))
 
 
+def line_of_input() -> str:
+    """The next line of standard input; empty at its end. Raises UsageFailed if it is no text."""
+    from ottla.cli.failures import UsageFailed
+
+    try:
+        return sys.stdin.readline()
+    except UnicodeDecodeError:
+        raise UsageFailed("standard input is not UTF-8 text.") from None
+
+
 def ask(question: str, *, what_else: str) -> bool:
     """Ask the user yes or no. Without a terminal, refuse with a hint."""
     from ottla.cli.failures import UsageFailed
@@ -237,4 +247,4 @@ def ask(question: str, *, what_else: str) -> bool:
     if not sys.stdin.isatty():
         raise UsageFailed(f"{question} Cannot ask without a terminal.", what_else)
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return line_of_input().strip().lower() in ("y", "yes")

@@ -44,6 +44,18 @@ def test_the_password_of_standard_input(
     assert b"secret" not in request.upsertions[0].salted_password
 
 
+def test_what_is_no_text_is_no_password(
+    known: Credentials,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe\n"), "utf-8"))
+    assert carry_out(["user", "add", "alice"], cluster) == 2
+    assert "standard input is not UTF-8 text" in capsys.readouterr().err
+    assert not known.passwords
+
+
 def test_the_password_of_a_file_for_both_mechanisms(
     known: Credentials, cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from ottla.cli.command import command
 from ottla.cli.context import CLIENT_CONFIG
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import profile_argument
-from ottla.cli.screen import say
+from ottla.cli.screen import line_of_input, say
 from ottla.client.addresses import addresses
 from ottla.client.profiles import Profile, profiles_file, read_profiles, write_profiles
 
@@ -80,7 +80,7 @@ def asked(setting: str) -> str:
 
     if sys.stdin.isatty():
         return getpass(f"{setting}: ")
-    line = sys.stdin.readline()
+    line = line_of_input()
     if not line:
         raise UsageFailed(f"standard input has no line for --secret {setting}.")
     return line.rstrip("\n")

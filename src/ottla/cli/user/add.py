@@ -14,7 +14,7 @@ from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import emit
-from ottla.cli.screen import say
+from ottla.cli.screen import line_of_input, say
 from ottla.cli.user.rows import DEFAULT_MECHANISM, mechanism_option, shown, user_argument
 from ottla.cli.value_types import WholeNumber
 from ottla.client.admin.users import Login, User, set_password, users
@@ -97,7 +97,7 @@ def given_password(user: str, file: Path | None) -> str:
         if getpass("The same again: ") != password:
             raise UsageFailed("these are two different passwords; nothing was changed.")
     else:
-        password = sys.stdin.readline().rstrip("\r\n")
+        password = line_of_input().rstrip("\r\n")
     if not password:
         raise UsageFailed(
             f"there is no password for user {user!r}.",
