@@ -134,7 +134,7 @@ def test_a_path_in_json(text: str, found: bool) -> None:
 def test_what_is_no_json_has_no_path() -> None:
     for value in (None, b"", b"{", b"a", b"[" * 100_000, b"\xff"):
         assert not json_matcher("a")(FakeMessage(b"k", value))
-    for text in ("", "a..b", ".a"):
+    for text in ("", "a..b", ".a", f"l.{'9' * 5000}"):
         with pytest.raises(PatternError):
             json_matcher(text)
 
@@ -149,6 +149,7 @@ def test_what_json_must_have_to_match() -> None:
     ("value", "matches"),
     [
         (b'{"name": "x"}', True),
+        (b' \n\t{"name": "x"}', True),
         (b'{"n\\u0061me": "x"}', True),
         (b'{"other": "x"}', False),
         ('{"name": "x"}'.encode("utf-16-le"), True),

@@ -15,6 +15,10 @@ from ottla.messaging.record_headers import known_headers
 Matches = Callable[[Any], bool]
 SIGNS: Final = frozenset("\\.+*?()|[]{}^$")
 """What means something else than itself in RE2's syntax."""
+MAX_STEP: Final = 1_000
+"""Characters of a name in a path: Python refuses to read numbers of thousands of digits."""
+MAX_BLANKS: Final = 64
+"""Before JSON that is looked at."""
 
 
 def matcher(pattern: str, option: str = "--grep") -> Matches:
@@ -76,7 +80,7 @@ def json_matcher(text: str) -> Matches:
     """
     path, equals, value = text.partition("=")
     steps = path.strip().split(".")
-    if not all(steps):
+    if not all(steps) or max(map(len, steps)) > MAX_STEP:
         raise PatternError(
             f"{text!r} is not a path in JSON.", "For example: customer.id=7 or items.0"
         )
@@ -86,7 +90,7 @@ def json_matcher(text: str) -> Matches:
     def matches(message: Any) -> bool:
         data = message.value()
         # What is not JSON does not have to be parsed, nor what lacks a name of the path.
-        if data is None or data[:1] not in (b"{", b"["):
+        if data is None or data[:MAX_BLANKS].lstrip()[:1] not in (b"{", b"["):
             return False
         is_utf_8 = data[1:2] != b"\x00"
         if is_utf_8 and b"\\" not in data and not all(each in data for each in needed):
