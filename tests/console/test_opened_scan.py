@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition

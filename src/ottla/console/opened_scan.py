@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.key_offsets import MAX_KEY_BYTES, key_offsets
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.metadata import Topic

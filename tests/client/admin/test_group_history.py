@@ -9,8 +9,8 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, closing
 
 from ottla.client.admin.group_history import group_history
-from ottla.client.admin.journeys import NotOttlaError
-from ottla.client.errors import ClientError
+from ottla.client.admin.own_requests import NotOttlaError
+from ottla.client.errors import RefusedError
 from ottla.protocol.versions import GROUP_HISTORY
 
 
@@ -42,8 +42,12 @@ def test_what_all_brokers_know_is_in_order_of_time() -> None:
 
 def test_a_broker_that_refuses_says_why() -> None:
     error = {"group_history": 1, "error": {"code": "not_authorized", "message": "bob needs more"}}
-    with cluster_of(error).client() as client, pytest.raises(ClientError, match="bob needs more"):
+    with (
+        cluster_of(error).client() as client,
+        pytest.raises(RefusedError, match="bob needs more") as refused,
+    ):
         group_history(client, "g")
+    assert refused.value.lacking == ("Describe", "group", "g")
 
 
 @pytest.mark.parametrize("answer", [{"other": 1}, [], "x"])

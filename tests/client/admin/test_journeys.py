@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster, closing, silent
 
-from ottla.client.admin.journeys import NotOttlaError, ask_journey
+from ottla.client.admin.journeys import ask_journey
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.errors import NoAnswerError
 from ottla.protocol.versions import JOURNEY
 

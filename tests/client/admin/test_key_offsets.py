@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster, closing
 
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.key_offsets import KeyOffsets, in_likely_order, key_offsets
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import ClientError, RefusedError
 from ottla.client.topic_partition import TopicPartition

@@ -9,7 +9,6 @@ import pytest
 from tests.client.fake_cluster import FakeCluster, closing
 
 from ottla.client.addresses import Address
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.last_elections import (
     WORDS,
     ControllerElection,
@@ -17,6 +16,7 @@ from ottla.client.admin.last_elections import (
     LeaderElection,
     last_elections,
 )
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.errors import ClientError, RefusedError
 from ottla.controller.elected import Why
 from ottla.protocol.versions import ELECTIONS

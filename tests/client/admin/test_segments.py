@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.client.fake_cluster import FakeCluster, closing
 
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.admin.segments import Segment, Segments, segments_of
 from ottla.client.errors import ClientError, RefusedError
 from ottla.client.topic_partition import TopicPartition

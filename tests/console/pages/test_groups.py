@@ -12,7 +12,7 @@ from tests.console.served_console import Visitor, serving
 
 from ottla.client.admin.committed_offsets import commit_offsets
 from ottla.client.admin.group_history import GroupHistory
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.access import Access

@@ -17,11 +17,11 @@ from ottla.client.admin.cluster import BrokerState, PartitionState
 from ottla.client.admin.groups import ListedGroup
 from ottla.client.admin.hanging_transactions import HangingTransaction
 from ottla.client.admin.health import Problem, problems
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.lags import GroupLag, Lags
 from ottla.client.admin.last_elections import ControllerElection, Elections, LeaderElection
 from ottla.client.admin.log_dirs import LogDir, log_dirs
 from ottla.client.admin.losses import DAY_MS
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import Needs, RefusedError
 from ottla.console import shared_answers

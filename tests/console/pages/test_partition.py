@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from tests.console.served_console import FreshAccess, Visitor, serving
 
 from ottla.client.admin.configs import alter_settings
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.admin.segments import Segment
 from ottla.client.client import Client
 from ottla.console.access import Access

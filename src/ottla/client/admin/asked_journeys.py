@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final, Self
 
-from ottla.client.admin.journeys import NotOttlaError, ask_journey
+from ottla.client.admin.journeys import ask_journey
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import CLIENT_ID, Client
 from ottla.client.errors import ClientError, RetriableError
 from ottla.client.patience import Patience

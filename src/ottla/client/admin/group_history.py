@@ -6,17 +6,14 @@ here, by time.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from typing import Any
 
 from ottla.client.addresses import Address
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import Document, ask_own, check_own
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, ClosedError, NotKafkaError
+from ottla.client.errors import ClientError, Needs
+from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import GROUP_HISTORY
-
-Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +45,8 @@ def group_history(client: Client, group: str) -> GroupHistory:
 
 
 def _ask(client: Client, address: Address, group: str) -> list[Document]:
-    body = json.dumps({"group_history": 1, "group": group}).encode()
-    try:
-        answer = json.loads(client.ask_at_bytes(address, GROUP_HISTORY, body))
-    except ClosedError:
-        raise NotOttlaError(
-            f"the broker at {address} keeps no history of groups: it is not an Ottla broker, or an"
-            " older one."
-        ) from None
-    except (NotKafkaError, ValueError):
-        raise NotOttlaError(f"the server at {address} is not an Ottla broker.") from None
-    if not isinstance(answer, dict) or "group_history" not in answer:
-        raise NotOttlaError(f"the server at {address} is not an Ottla broker.")
-    if "error" in answer:
-        raise ClientError(f"{answer['error']['message']}.")
+    name, lacks = "group_history", "keeps no history of groups"
+    answer = ask_own(client, address, GROUP_HISTORY, name, lacks, {"group": group})
+    doing, needs = f"read the history of group {group!r}", Needs("Describe", group)
+    check_own(answer, doing, ErrorCode.group_authorization_failed, needs)
     return [each | {"broker": answer["broker"]} for each in answer["entries"]]

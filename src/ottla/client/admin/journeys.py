@@ -1,8 +1,4 @@
-"""The journey of a message: Ottla's own request, which a partition's leader answers.
-
-It has Kafka's framing with request header v1, followed by JSON. A broker that is not Ottla closes
-the connection.
-"""
+"""The journey of a message: Ottla's own request, which a partition's leader answers."""
 
 from __future__ import annotations
 
@@ -11,16 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.client.addresses import Address
+from ottla.client.admin.own_requests import NotOttlaError, read_own
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, ClosedError, NotKafkaError
+from ottla.client.errors import ClosedError, NotKafkaError
 from ottla.client.patience import Retry
 from ottla.protocol.versions import JOURNEY
 
 Answer = dict[str, Any]
-
-
-class NotOttlaError(ClientError):
-    """The server is a Kafka broker that is not Ottla, or no broker at all."""
 
 
 def ask_journey(
@@ -80,10 +73,4 @@ def _ask(client: Client, address: Address | None, question: Mapping[str, Any]) -
         ) from None
     except NotKafkaError:
         raise NotOttlaError(f"the server at {where} is not an Ottla broker.") from None
-    try:
-        document = json.loads(answer)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or "journey" not in document:
-        raise NotOttlaError(f"the server at {where} is not an Ottla broker.")
-    return document
+    return read_own(answer, "journey", where)

@@ -5,13 +5,12 @@ time.
 from __future__ import annotations
 
 import base64
-import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import Document, ask_own, check_own
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, ClosedError, Needs, NotKafkaError, RefusedError
+from ottla.client.errors import ClientError, Needs
 from ottla.client.metadata import Metadata
 from ottla.client.patience import Retry
 from ottla.client.topic_partition import TopicPartition
@@ -51,7 +50,6 @@ def key_offsets(
     Raises ClientError: NotOttlaError where the leader does not know the request.
     """
     question = {
-        "key_offsets": 1,
         "topic": where.topic,
         "partition": where.partition,
         "key": base64.b64encode(key).decode(),
@@ -60,11 +58,10 @@ def key_offsets(
         "from_end": from_end,
         "most": min(most, MAX_OFFSETS),
     }
-    body = json.dumps(question).encode()
     retry = Retry(client.patience)
     while True:
         try:
-            answer = _ask(client, where, body, known or client.metadata([where.topic]))
+            answer = _ask(client, where, question, known or client.metadata([where.topic]))
         except ClientError:
             if known is None:
                 raise
@@ -75,13 +72,9 @@ def key_offsets(
             return KeyOffsets(
                 answer["offsets"], answer["begin"], answer["end"], int(answer["records"])
             )
-        code, message = answer["error"]["code"], answer["error"]["message"]
-        if code == "not_authorized":
+        if answer["error"]["code"] != "not_leader" or retry.is_over:
             needs = Needs("Read", where.topic)
-            refused = ErrorCode.topic_authorization_failed
-            raise RefusedError(f"search {where}", refused, message, needs)
-        if code != "not_leader" or retry.is_over:
-            raise ClientError(f"cannot search {where}: {message}.")
+            check_own(answer, f"search {where}", ErrorCode.topic_authorization_failed, needs)
         retry.wait()
 
 
@@ -99,21 +92,12 @@ def in_likely_order(
     return sorted(partitions, key=lambda each: (rank.get(each.partition, count), each))
 
 
-def _ask(client: Client, where: TopicPartition, body: bytes, metadata: Metadata) -> dict[str, Any]:
+def _ask(
+    client: Client, where: TopicPartition, question: Mapping[str, Any], metadata: Metadata
+) -> Document:
     topic = metadata.topics.get(where.topic)
     found = topic.partitions.get(where.partition) if topic is not None else None
     leader = metadata.brokers.get(found.leader) if found is not None else None
     if leader is None:
         raise ClientError(f"cannot search {where}: it has no leader.")
-    try:
-        answer = json.loads(client.ask_at_bytes(leader.address, KEY_OFFSETS, body))
-    except ClosedError:
-        raise NotOttlaError(
-            f"the broker at {leader.address} finds no keys: it is not an Ottla broker, or an older"
-            " one."
-        ) from None
-    except (NotKafkaError, ValueError):
-        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.") from None
-    if not isinstance(answer, dict) or "key_offsets" not in answer:
-        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.")
-    return answer
+    return ask_own(client, leader.address, KEY_OFFSETS, "key_offsets", "finds no keys", question)

@@ -4,14 +4,13 @@ best.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from ottla.client.addresses import Address
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import ask_own, check_own
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, ClosedError, Needs, NotKafkaError, RefusedError
+from ottla.client.errors import Needs
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import ELECTIONS
 
@@ -67,24 +66,9 @@ def last_elections(client: Client, address: Address) -> Elections:
     """As the broker at this address has seen them. Raises ClientError: NotOttlaError where it is
     not Ottla's.
     """
-    try:
-        body = json.dumps({"elections": 1}).encode()
-        answer = json.loads(client.ask_at_bytes(address, ELECTIONS, body))
-    except ClosedError:
-        raise NotOttlaError(
-            f"the broker at {address} lists no elections: it is not an Ottla broker, or an older"
-            " one."
-        ) from None
-    except (NotKafkaError, ValueError):
-        raise NotOttlaError(f"the server at {address} is not an Ottla broker.") from None
-    if not isinstance(answer, dict) or "elections" not in answer:
-        raise NotOttlaError(f"the server at {address} is not an Ottla broker.")
-    if "error" in answer:
-        code, message = answer["error"]["code"], answer["error"]["message"]
-        if code == "not_authorized":
-            refused = ErrorCode.cluster_authorization_failed
-            raise RefusedError("list the elections", refused, message, Needs("Describe"))
-        raise ClientError(f"cannot list the elections: {message}.")
+    answer = ask_own(client, address, ELECTIONS, "elections", "lists no elections")
+    refused, needs = ErrorCode.cluster_authorization_failed, Needs("Describe")
+    check_own(answer, "list the elections", refused, needs)
     return Elections(
         answer["broker"],
         answer["since_ms"],

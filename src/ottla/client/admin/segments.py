@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.client.admin.journeys import NotOttlaError
+from ottla.client.admin.own_requests import ask_own, check_own
 from ottla.client.client import Client
-from ottla.client.errors import ClientError, ClosedError, Needs, NotKafkaError, RefusedError
+from ottla.client.errors import ClientError, Needs
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.versions import SEGMENTS
@@ -43,25 +42,9 @@ def segments_of(client: Client, where: TopicPartition) -> Segments:
     leader = metadata.brokers.get(metadata.leaders.get(where, -1))
     if leader is None:
         raise ClientError(f"cannot list the segments of {where}: it has no leader.")
-    question = {"segments": 1, "topic": where.topic, "partition": where.partition}
-    try:
-        body = json.dumps(question).encode()
-        answer = json.loads(client.ask_at_bytes(leader.address, SEGMENTS, body))
-    except ClosedError:
-        raise NotOttlaError(
-            f"the broker at {leader.address} lists no segments: it is not an Ottla broker, or an"
-            " older one."
-        ) from None
-    except (NotKafkaError, ValueError):
-        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.") from None
-    if not isinstance(answer, dict) or "segments" not in answer:
-        raise NotOttlaError(f"the server at {leader.address} is not an Ottla broker.")
-    if "error" in answer:
-        code, message = answer["error"]["code"], answer["error"]["message"]
-        if code == "not_authorized":
-            needs = Needs("Describe", where.topic)
-            refused = ErrorCode.topic_authorization_failed
-            raise RefusedError(f"list the segments of {where}", refused, message, needs)
-        raise ClientError(f"cannot list the segments of {where}: {message}.")
+    question = where._asdict()
+    answer = ask_own(client, leader.address, SEGMENTS, "segments", "lists no segments", question)
+    doing, needs = f"list the segments of {where}", Needs("Describe", where.topic)
+    check_own(answer, doing, ErrorCode.topic_authorization_failed, needs)
     listed = [Segment(**each) for each in answer["listed"]]
     return Segments(answer["broker"], answer["count"], listed)

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from ottla.client.admin.group_history import group_history
 from ottla.client.admin.group_states import GroupState, group_state
 from ottla.client.admin.groups import described_groups, listed_groups
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.losses import DAY_MS, losses_of
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition

@@ -17,9 +17,9 @@ from typing import Final, NamedTuple
 from starlette.responses import Response
 
 from ottla.client.admin.configs import settings_of
-from ottla.client.admin.journeys import NotOttlaError
 from ottla.client.admin.log_dirs import log_dirs
 from ottla.client.admin.offsets import EARLIEST, LATEST, known_offsets, offsets_at
+from ottla.client.admin.own_requests import NotOttlaError
 from ottla.client.admin.segments import Segment, Segments, segments_of
 from ottla.client.admin.stored_replicas import replicas_of
 from ottla.client.client import Client
