@@ -157,4 +157,5 @@ def test_what_is_no_record_of_a_map() -> None:
     assert read_entry(begin[0], b'{"source":5,"target":7,"origin":{}}') is None
     assert read_entry(b"x", b"{}") is None
     assert read_entry(b"[]", b"{}") is None
+    assert read_entry(b"[" * 5000, b"{}") is None
     assert read_entry(b'{"topic":"t","partition":0,"from":1}', b'{"target":1}') is None

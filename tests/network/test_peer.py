@@ -198,7 +198,9 @@ async def test_probe_shows_whether_a_listener_accepts_connections(server: FakeSe
     assert await probe("no-such-host.invalid", 1, 10_000) is Probe.UNKNOWN
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"7", b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b"7", b"\xff", pytest.param(b"[" * 5000, id="deep")]
+)
 async def test_a_response_that_is_not_json_ends_the_connection(
     peer: Peer, server: FakeServer, body: bytes
 ) -> None:

@@ -55,3 +55,4 @@ def test_a_sink_names_its_own_kind() -> None:
 
 def test_a_name_that_is_damaged_is_none() -> None:
     assert destination_of("{") is None
+    assert destination_of('{"a":' + "[" * 5000) is None

@@ -51,7 +51,15 @@ def test_a_topic_that_was_created_again_is_another_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", ["{", '{"ottla.pipeline": 2}', "[]", '"x"', '{"ottla.pipeline": 1}']
+    "bad",
+    [
+        "{",
+        '{"ottla.pipeline": 2}',
+        "[]",
+        '"x"',
+        '{"ottla.pipeline": 1}',
+        pytest.param("[" * 5000, id="deep"),
+    ],
 )
 def test_commits_of_other_writers_are_ignored(tmp_path: Path, bad: str) -> None:
     write_commit(tmp_path, 1, 0, 10)

@@ -81,7 +81,7 @@ def read_entry(key: bytes, value: bytes) -> MapEntry | None:
             return MapEntry(partition, True, (begin,), origin)
         source, target = int(of["from"]), int(what["target"])
         steps = [int(each) for each in what["runs"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     runs = [Run(source, target, steps[0])] if steps else []
     for at in range(1, len(steps) - 2, 3):

@@ -236,7 +236,7 @@ class Peer:
         """Raises PeerError."""
         try:
             answer = json.loads(bytes(frame[_SIZE.size :]))
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if not isinstance(answer, dict):
             self._end("sent a response that is not a JSON document")

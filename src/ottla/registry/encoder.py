@@ -63,7 +63,7 @@ class Encoder:
 
         try:
             found = json.loads(data)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise EncodeError(f"has a {field} that is not JSON: {error}") from None
         try:
             return encode(found, SerializationContext(self._topic, field))

@@ -88,7 +88,7 @@ def destination_of(text: str) -> Destination | None:
     if text.startswith("{"):
         try:
             return read_destination(json.loads(text))
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
     return _delta(text) if text else None
 

@@ -84,7 +84,7 @@ def _commit_info(file: Path) -> dict[str, Any] | None:
                 if line.startswith(b'{"commitInfo"'):
                     info = json.loads(line)["commitInfo"]
                     return info if isinstance(info, dict) else None
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         # Deleted by Delta's clean-up in the meantime, or not one of Delta's commits.
         return None
     return None
@@ -108,5 +108,5 @@ def _read_commit(
             int(said["batch"]),
             int(read["offsets"][str(partition)]),
         )
-    except (KeyError, ValueError, TypeError):
+    except (KeyError, ValueError, TypeError, RecursionError):
         return None

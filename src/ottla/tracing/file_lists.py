@@ -50,6 +50,6 @@ def listed(folder: Path, number: int) -> list[str]:
         if version != VERSION:
             return []
         paths = [str(json.loads(line)["path"]) for line in lines]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []
     return [unquote(path).rpartition(f"{folder}/")[2] for path in paths]

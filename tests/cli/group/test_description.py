@@ -29,7 +29,16 @@ def test_pipeline_metadata_is_shown_in_words() -> None:
 
 
 @pytest.mark.parametrize(
-    "metadata", ["", "mine", '{"ottla.pipeline"', '{"ottla.pipeline": 1}', '["ottla.pipeline"]']
+    "metadata",
+    [
+        "",
+        "mine",
+        '{"ottla.pipeline"',
+        '{"ottla.pipeline": 1}',
+        '["ottla.pipeline"]',
+        # Anybody may commit it.
+        pytest.param('["ottla.pipeline",' + "[" * 4000, id="deep"),
+    ],
 )
 def test_other_metadata_is_shown_as_it_is(metadata: str) -> None:
     assert shown_metadata(metadata) == metadata

@@ -119,6 +119,7 @@ def test_what_cannot_be_decoded_is_named(value: bytes, reason: str) -> None:
     ("value", "reason"),
     [
         (b"nonsense", "has a value that is not JSON"),
+        pytest.param(b"[" * 5000, "has a value that is not JSON", id="deep"),
         (b'{"id": "x"}', "has a value that its schema refuses"),
     ],
 )

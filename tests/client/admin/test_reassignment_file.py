@@ -29,6 +29,7 @@ def test_what_kafkas_tool_writes_is_read(tmp_path: Path) -> None:
     ("document", "reason"),
     [
         ("{", "is not JSON"),
+        pytest.param("[" * 5000, "is not JSON", id="deep"),
         ([], "has no list of partitions"),
         ({"partitions": []}, "names no partition"),
         ({"version": 2, "partitions": [GOOD]}, "has version 2; only 1 is known"),

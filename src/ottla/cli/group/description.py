@@ -244,5 +244,5 @@ def shown_metadata(metadata: str) -> str:
         delta = document.get("delta") or {}
         version = f", delta version {delta['version']}" if "version" in delta else ""
         return f"pipeline batch {document['batch']}{version}"
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return metadata

@@ -30,7 +30,7 @@ def read_reassignments(path: Path) -> dict[str, dict[int, tuple[int, ...]]]:
         document = json.loads(path.read_text())
     except OSError as error:
         raise ReassignmentFileError(f"cannot read {path}: {error.strerror or error}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ReassignmentFileError(f"{path} is not JSON: {error}.", FORM) from None
     if not isinstance(document, dict) or not isinstance(document.get("partitions"), list):
         raise ReassignmentFileError(f"{path} has no list of partitions.", FORM)
