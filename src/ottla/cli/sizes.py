@@ -20,14 +20,16 @@ WORDS: Final = {
 FORM: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.ASCII | re.IGNORECASE)
 
 
-def parse_size(option: str, text: str) -> int:
-    """`10MB`, `512KiB` or a number of bytes. Raises UsageFailed."""
+def parse_size(option: str, text: str, between: str = " ") -> int:
+    """`10MB`, `512KiB` or a number of bytes; `between`: what is typed between the option and it.
+    Raises UsageFailed.
+    """
     found = FORM.fullmatch(text.strip())
     factor = WORDS.get(found[2].lower()) if found else None
     size = int(float(found[1]) * factor) if found and factor else 0
     if size < 1:
         raise UsageFailed(
             f"{option}: {text!r} is not a size.",
-            f"For example: {option} 10MB; also B, kB, GB, KiB, MiB, GiB.",
+            f"For example: {option}{between}10MB; also B, kB, GB, KiB, MiB, GiB.",
         )
     return size

@@ -144,7 +144,7 @@ def test_what_applies_to_a_client(
         (["add", "--user", "", "producer_byte_rate=1"], "must have a name"),
         (["add", "--user", "a", "producer_rate=1"], "is no quota of user a"),
         (["add", "--user", "a", "connection_creation_rate=1"], "is no quota of user a"),
-        (["add", "--user", "a", "producer_byte_rate=fast"], "is not a size"),
+        (["add", "--user", "a", "producer_byte_rate=fast"], "For example: producer_byte_rate=10MB"),
         (["add", "--user", "a", "request_percentage=0"], "is not a number above 0"),
         (["add", "--user", "a", "producer_byte_rate"], "NAME=VALUE"),
         (["describe", "--user-defaults"], "one client"),

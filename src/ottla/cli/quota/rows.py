@@ -66,7 +66,7 @@ def kind_of(word: str, entity: Entity) -> Kind:
 def value_of(kind: Kind, text: str) -> float:
     """Raises UsageFailed."""
     if kind in BYTES:
-        return parse_size(kind.value, text.removesuffix("/s"))
+        return parse_size(kind.value, text.removesuffix("/s"), "=")
     try:
         value = float(text.removesuffix("%"))
     except ValueError:
