@@ -11,7 +11,7 @@ from tests.client.fake_cluster import FakeCluster
 from ottla.cli import confirmation
 from ottla.cli.app import carry_out
 from ottla.cli.failures import Failed
-from ottla.cli.group.description import existing_groups
+from ottla.cli.group.existing import existing_groups
 from ottla.client.admin.committed_offsets import OFFSET_COMMIT
 from ottla.client.admin.groups import DELETE_GROUPS, Group, Member
 from ottla.client.admin.offsets import LIST_OFFSETS

@@ -8,7 +8,7 @@ from functools import partial
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.deletion import delete_all
-from ottla.cli.group.description import existing_groups, no_active_members
+from ottla.cli.group.existing import existing_groups, no_active_members
 from ottla.cli.options import AS_JSON, YES, groups_argument
 from ottla.client.admin.groups import delete_group
 

@@ -8,13 +8,8 @@ from ottla.cli.command import command
 from ottla.cli.confirmation import confirm
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed, UsageFailed
-from ottla.cli.group.description import (
-    existing_groups,
-    is_share_group,
-    no_active_members,
-    offsets_of,
-)
-from ottla.cli.group.moves import choose_partitions
+from ottla.cli.group.existing import existing_groups, no_active_members
+from ottla.cli.group.moves import choose_partitions, is_share_group, offsets_of
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.rows import column, emit, row, show_rows
 from ottla.cli.screen import note, say

@@ -12,7 +12,8 @@ import click
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import NO_GROUPS, chosen_groups, group_description
+from ottla.cli.group.description import group_description
+from ottla.cli.group.existing import NO_GROUPS, chosen_groups
 from ottla.cli.options import AS_JSON, every_option, groups_argument
 from ottla.cli.rows import emit
 from ottla.cli.screen import CLEAR, write

@@ -1,19 +1,15 @@
-"""Consumer groups: which there are, and the description of one."""
+"""The description of a group."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from ottla.cli.failures import Failed, unknown
 from ottla.cli.rows import NOT_ASKED, NotAsked, column, only_json, row, show_rows
 from ottla.cli.screen import say
-from ottla.client.admin.committed_offsets import Commit, commits_of
 from ottla.client.admin.group_states import GroupState, MemberState, group_state
-from ottla.client.admin.groups import SHARE, Group, described_groups, listed_groups
-from ottla.client.admin.share_offsets import share_commits_of
+from ottla.client.admin.groups import Group
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
@@ -23,55 +19,6 @@ from ottla.wording.plural import plural
 if TYPE_CHECKING:
     from ottla.client.admin.losses import Loss
     from ottla.messaging.unread_times import UnreadTimes
-
-LIST_HINT: Final = "To list all groups: ottla group list"
-NO_GROUPS: Final = "No groups yet. Create one with: ottla consume TOPIC --group NAME"
-
-
-def no_active_members(group: Group) -> None:
-    """Raises Failed while members of the group are active: brokers refuse changes then."""
-    count = len(group.members)
-    if not count:
-        return
-    readers = "1 member is" if count == 1 else f"{count} members are"
-    raise Failed(
-        f"{readers} reading as group {group.name!r} now.",
-        f"Stop the consumers first. To list them: ottla group describe {group.name}",
-    )
-
-
-def existing_groups(client: Client, names: Iterable[str]) -> dict[str, Group]:
-    """Descriptions by name. Raises Failed that names the first missing group."""
-    wanted = list(dict.fromkeys(names))
-    found = described_groups(client, wanted)
-    for name in wanted:
-        if name not in found:
-            raise unknown_group(client, name, LIST_HINT)
-    return found
-
-
-def is_share_group(group: Group | None) -> bool:
-    return group is not None and group.type == SHARE
-
-
-def offsets_of(client: Client, name: str, group: Group | None) -> dict[TopicPartition, Commit]:
-    """What the group has committed; of a share group, where it stands. `group`: None for one that
-    does not exist.
-    """
-    if is_share_group(group):
-        return share_commits_of(client, name)
-    return commits_of(client, name)
-
-
-def unknown_group(client: Client, name: str, hint: str) -> Failed:
-    return unknown("group", name, [each.group for each in listed_groups(client)], hint)
-
-
-def chosen_groups(client: Client, names: Sequence[str]) -> dict[str, Group]:
-    """Descriptions by name of these groups, or of all if none is named. Raises Failed."""
-    if names:
-        return existing_groups(client, names)
-    return described_groups(client, [each.group for each in listed_groups(client)])
 
 
 @row

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import existing_groups, offsets_of
-from ottla.cli.group.moves import choose_partitions
+from ottla.cli.group.existing import existing_groups
+from ottla.cli.group.moves import choose_partitions, offsets_of
 from ottla.cli.options import AS_JSON, GROUP_TOPICS, group_argument
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import write

@@ -11,7 +11,7 @@ import click
 from ottla.cli.command import command
 from ottla.cli.complete import complete_group
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import LIST_HINT, unknown_group
+from ottla.cli.group.existing import LIST_HINT, unknown_group
 from ottla.cli.options import AS_JSON, every_option
 from ottla.cli.screen import note, say, show_json, write
 from ottla.cli.value_types import WholeNumber

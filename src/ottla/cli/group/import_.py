@@ -10,8 +10,8 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import Failed
-from ottla.cli.group.description import is_share_group, no_active_members, offsets_of
-from ottla.cli.group.moves import choose_partitions, move_group
+from ottla.cli.group.existing import no_active_members
+from ottla.cli.group.moves import choose_partitions, is_share_group, move_group, offsets_of
 from ottla.cli.options import AS_JSON, DRY_RUN, group_argument
 from ottla.client.admin.groups import described_groups
 from ottla.client.admin.offset_moves import plan_to

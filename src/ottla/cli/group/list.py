@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import NO_GROUPS
+from ottla.cli.group.existing import NO_GROUPS
 from ottla.cli.options import AS_JSON, FILTER
 from ottla.cli.rows import emit, row
 from ottla.client.admin.groups import listed_groups

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
-from ottla.cli.group.description import NO_GROUPS, chosen_groups
+from ottla.cli.group.existing import NO_GROUPS, chosen_groups
 from ottla.cli.options import AS_JSON, groups_argument
 from ottla.cli.rows import column, emit, only_json, row, show_rows
 from ottla.client.admin.groups import Group

@@ -9,7 +9,10 @@ from ottla.cli.existing import check_partition, existing_topics
 from ottla.cli.failures import Failed, UsageFailed
 from ottla.cli.rows import emit, row
 from ottla.cli.screen import note, show_table
+from ottla.client.admin.committed_offsets import Commit, commits_of
+from ottla.client.admin.groups import SHARE, Group
 from ottla.client.admin.offset_moves import Move, commit_moves, consequence, moved_topics
+from ottla.client.admin.share_offsets import share_commits_of
 from ottla.client.client import Client
 from ottla.client.topic_partition import TopicPartition
 
@@ -34,6 +37,19 @@ class MovedGroup:
             note(what)
         if not self.applied:
             note("Nothing was changed (--dry-run).")
+
+
+def is_share_group(group: Group | None) -> bool:
+    return group is not None and group.type == SHARE
+
+
+def offsets_of(client: Client, name: str, group: Group | None) -> dict[TopicPartition, Commit]:
+    """What the group has committed; of a share group, where it stands. `group`: None for one that
+    does not exist.
+    """
+    if is_share_group(group):
+        return share_commits_of(client, name)
+    return commits_of(client, name)
 
 
 def choose_partitions(

@@ -9,14 +9,14 @@ import click
 from ottla.cli.command import command
 from ottla.cli.context import Cluster, cluster_options
 from ottla.cli.failures import UsageFailed
-from ottla.cli.group.description import (
-    LIST_HINT,
+from ottla.cli.group.existing import LIST_HINT, no_active_members, unknown_group
+from ottla.cli.group.moves import (
+    choose_partitions,
+    confirm_moves,
     is_share_group,
-    no_active_members,
+    move_group,
     offsets_of,
-    unknown_group,
 )
-from ottla.cli.group.moves import choose_partitions, confirm_moves, move_group
 from ottla.cli.options import AS_JSON, DRY_RUN, GROUP_TOPICS, YES, group_argument
 from ottla.cli.screen import note
 from ottla.cli.value_types import Time, WholeNumber
