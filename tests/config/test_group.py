@@ -26,14 +26,13 @@ KAFKAS = {
     "streams.num.standby.replicas": ("INT", "0", 0),
     "streams.initial.rebalance.delay.ms": ("INT", "3000", 0),
     "streams.assignment.interval.ms": ("INT", "1000", 0),
-    "streams.task.offset.interval.ms": ("INT", "60000", 1),
     "streams.rack.aware.assignment.tags": ("LIST", "", None),
     "streams.assignor.name": ("STRING", None, None),
     "errors.deadletterqueue.topic.name": ("STRING", "", None),
     "errors.deadletterqueue.copy.record.enable": ("BOOLEAN", "false", None),
 }
 
-INTERNAL = ("streams.acceptable.recovery.lag",)
+INTERNAL = ("streams.acceptable.recovery.lag", "streams.task.offset.interval.ms")
 """What Kafka does not show either."""
 
 

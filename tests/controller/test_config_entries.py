@@ -7,8 +7,11 @@ from ottla.controller.config_entries import (
     Source,
     broker_entries,
     cluster_entries,
+    group_entries,
     topic_entries,
 )
+
+INTERVAL = "streams.task.offset.interval.ms"
 
 
 def by_name(entries: tuple[ConfigEntry, ...]) -> dict[str, ConfigEntry]:
@@ -57,6 +60,29 @@ def test_keys_select_settings() -> None:
 def test_a_topic_shows_an_internal_setting_only_if_it_is_set() -> None:
     entries = by_name(topic_entries({"internal.segment.bytes": "9"}, BrokerConfig()))
     assert entries["internal.segment.bytes"].value == "9"
+
+
+def test_a_group_shows_what_apache_kafka_shows() -> None:
+    entries = by_name(group_entries({"share.delivery.count.limit": "7"}, BrokerConfig()))
+    limit = entries["share.delivery.count.limit"]
+    assert (limit.value, limit.source) == ("7", Source.GROUP)
+    assert limit.synonyms == (
+        ConfigSynonym("share.delivery.count.limit", "7", Source.GROUP),
+        ConfigSynonym("group.share.delivery.count.limit", "5", Source.DEFAULT),
+    )
+    assert not entries.keys() & {"streams.acceptable.recovery.lag", INTERVAL}
+    assert by_name(group_entries({INTERVAL: "20000"}, BrokerConfig()))[INTERVAL].value == "20000"
+    for name, of_broker, value in (
+        ("streams.assignor.name", "group.streams.assignors", "sticky"),
+        (
+            "streams.rack.aware.assignment.tags",
+            "group.streams.rack.aware.assignment.tags",
+            "",
+        ),
+    ):
+        entry = entries[name]
+        assert (entry.value, entry.source) == (value, Source.DEFAULT)
+        assert entry.synonyms == (ConfigSynonym(of_broker, value, Source.DEFAULT),)
 
 
 def test_a_broker_shows_what_is_in_force() -> None:

@@ -169,6 +169,7 @@ class StreamsSettings(Settings):
         60_000,
         "How often the members of a streams group say how far the states of their tasks are.",
         at_least(1),
+        internal=True,
     )
     streams_acceptable_recovery_lag = long(
         "streams.acceptable.recovery.lag",

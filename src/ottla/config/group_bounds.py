@@ -58,6 +58,13 @@ GROUP_BOUNDS: Final[Mapping[str, Bounds]] = {
 """By the name of a group's setting, in the order in which Kafka checks them. Those that are not in
 here have no broker setting.
 """
+ONLY_VALUES: Final[Mapping[str, tuple[str, str]]] = {
+    "streams.assignor.name": ("group.streams.assignors", "sticky"),
+    "streams.rack.aware.assignment.tags": ("group.streams.rack.aware.assignment.tags", ""),
+}
+"""By the name of a group's setting: the broker setting that Kafka has for it, and the only value of
+that one here, where it is no setting (`unneeded`).
+"""
 GROUP_KINDS: Final = ("consumer", "share", "streams")
 """Each has a session timeout, which must be above its heartbeat interval."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from ottla.config.broker import DYNAMIC_NAMES, BrokerConfig
 from ottla.config.error import ConfigError
 from ottla.config.group import GroupConfig
-from ottla.config.group_bounds import GROUP_BOUNDS
+from ottla.config.group_bounds import GROUP_BOUNDS, ONLY_VALUES
 from ottla.config.inert import INERT
 from ottla.config.listener_security import (
     DYNAMIC_LIMITS,
@@ -110,8 +110,8 @@ def group_entries(
             continue
         bounds = GROUP_BOUNDS.get(name)
         if bounds is None:
-            default = definition.default_text
-            synonyms = [ConfigSynonym(name, default, Source.DEFAULT)]
+            of_broker, default = ONLY_VALUES.get(name, (name, definition.default_text))
+            synonyms = [ConfigSynonym(of_broker, default, Source.DEFAULT)]
         else:
             default = broker.text(bounds.default)
             synonyms = sorted(_values_set(bounds.default, broker), key=lambda each: each.source)
