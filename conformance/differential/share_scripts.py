@@ -7,9 +7,11 @@ from typing import Any, Final
 from conformance.differential.session import UNKNOWN_TOPIC, Session
 from conformance.differential.sharing import (
     ACCEPT,
+    DESCRIBE,
     FETCHES_MS,
     GAP,
     LAST_EPOCH,
+    OPENS_MS,
     REJECT,
     RELEASE,
     RENEW,
@@ -51,14 +53,35 @@ def a_share_member(session: Session) -> None:
 
 
 def share_members(session: Session) -> None:
-    """As many as there are partitions: who would get one more depends on Java's hash maps."""
+    """As many as there are partitions. Which one a member gives up when another one comes depends
+    in Kafka on the order of a HashSet, and so on the topic's id, which the broker draws: how many
+    each has is compared, and what they have together.
+    """
     session.create("t", 2)
     sharing = Sharing(session)
     first = sharing.join("a")
-    second = sharing.beat("b", 0).member_epoch
-    first = sharing.beat("a", first).member_epoch
-    sharing.beat("b", second)
-    sharing.describe()
+    has: dict[str, set[int]] = {}
+
+    def beat(member: str, epoch: int) -> int:
+        answer = sharing.beat(member, epoch, is_recorded=False)
+        if answer.assignment is not None:
+            has[member] = {
+                number
+                for topic in answer.assignment.topic_partitions
+                for number in topic.partitions
+            }
+        counts = sorted((name, len(its)) for name, its in has.items())
+        session.record(f"{member} in {epoch}", [answer.error_code, answer.member_epoch, counts])
+        return int(answer.member_epoch)
+
+    second = beat("b", 0)
+    first = beat("a", first)
+    beat("b", second)
+    session.record("together", sorted(set().union(*has.values())))
+    build = session.build(DESCRIBE, 1)
+    request = build.ShareGroupDescribeRequest(group_ids=(sharing.group,))
+    (group,) = session.ask("describe", request, is_recorded=False).groups
+    session.record("state", [group.group_state, group.group_epoch, group.assignment_epoch])
     sharing.beat("b", -1)
     sharing.beat("a", first)
     sharing.describe()
@@ -99,6 +122,27 @@ def records_of_a_share_group(session: Session) -> None:
     sharing.fetch("b", wait_ms=FETCHES_MS)
     sharing.offsets("t")
     sharing.fetch("b", [(4, 4, ACCEPT)])
+    sharing.offsets("t")
+
+
+def a_fetch_that_releases(session: Session) -> None:
+    """It may get what it releases, or the next one does: in Kafka the read of a ShareFetch runs
+    beside the write of its acknowledgements. What comes together is compared.
+    """
+    session.create("t", 1)
+    sharing = Sharing(session)
+    sharing.join("a")
+    sharing.open("a")
+    sharing.produce("0", "1", "2")
+    sharing.fetch("a", wait_ms=FETCHES_MS)
+    for acks in ([(0, 0, RELEASE)], [(1, 2, ACCEPT, RELEASE)]):
+        released = sum(each == RELEASE for _, _, *types in acks for each in types)
+        found = sharing.fetch("a", acks, is_recorded=False)
+        if sum(last - first + 1 for first, last in found) < released:
+            found += sharing.fetch("a", wait_ms=FETCHES_MS, is_recorded=False)
+        session.record(f"released by {acks}, and come again", found)
+    sharing.acknowledge("a", [(0, 0, ACCEPT), (2, 2, ACCEPT)])
+    sharing.fetch("a")
     sharing.offsets("t")
 
 
@@ -174,6 +218,33 @@ def limits_of_share_fetches(session: Session) -> None:
     sharing.offsets("t")
     for count in (0, -1):
         sharing.fetch("a", max_records=count)
+
+
+def a_share_group_reads_committed(session: Session) -> None:
+    """Open transactions hold back what is behind them, aborted ones do not come."""
+    session.create("t", 1)
+    topic = ("t", 0)
+    groups = [
+        Sharing(session, group, isolation_level=level)
+        for group, level in (("g", "read_committed"), ("h", "read_uncommitted"))
+    ]
+    for sharing in groups:
+        sharing.join("a")
+        sharing.open("a")
+    one, other = session.init("one"), session.init("other")
+    session.produce("one", one, topic, ["0", "1"])
+    groups[0].produce("2")
+    session.produce("other", other, topic, ["3"])
+    groups[0].fetch("a")
+    groups[1].fetch("a", wait_ms=FETCHES_MS)
+    session.end("other", other, is_commit=False)
+    groups[0].fetch("a")
+    session.end("one", one)
+    for sharing in groups:
+        for _ in range(2):
+            found = sharing.fetch("a", wait_ms=OPENS_MS)
+            sharing.acknowledge("a", [(first, last, ACCEPT) for first, last in found])
+        sharing.offsets("t")
 
 
 def offsets_of_share_groups(session: Session) -> None:
@@ -312,9 +383,11 @@ SHARE_SCRIPTS: Final = (
     share_members,
     share_groups_and_others,
     records_of_a_share_group,
+    a_fetch_that_releases,
     acknowledgements_that_make_no_sense,
     epochs_of_share_sessions,
     limits_of_share_fetches,
+    a_share_group_reads_committed,
     offsets_of_share_groups,
     states_between_brokers,
 )

@@ -5,6 +5,11 @@ What would depend on the time is left out: a fetch does not wait, locks outlast 
 members have opened the partition before its first record. Apache Kafka answers the end of a session
 before the release of its records is written, and hands them out only after that (KafkaApis calls
 SharePartitionManager.releaseSession and does not wait): the walk waits until it is (`_Barrier`).
+
+No fetch releases records, those that are released come with a ShareAcknowledge. What a ShareFetch
+acknowledges Apache Kafka writes while it reads for the same request
+(KafkaApis.handleShareFetchRequest waits for both at the end): whether the fetch gets what it
+releases depends on which is faster. See `share_scripts.a_fetch_that_releases`.
 """
 
 from __future__ import annotations
@@ -109,7 +114,7 @@ class _Walk:
 
     def _fetch(self, member: str) -> None:
         random = self._random
-        acks = self._acks(member) if random.random() < 0.3 else []
+        acks = _without_releases(self._acks(member)) if random.random() < 0.3 else []
         found = self._sharing.fetch(
             member,
             acks,
@@ -142,7 +147,15 @@ class _Walk:
         if random.random() < 0.5:
             self._sharing.acknowledge(member, acks, epoch=epoch)
         else:
-            self._sharing.fetch(member, acks, epoch=epoch, max_records=1)
+            self._sharing.fetch(member, _without_releases(acks), epoch=epoch, max_records=1)
+
+
+def _without_releases(acks: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """The same, but what was to be released is accepted."""
+    return [
+        (first, last, *(ACCEPT if each == RELEASE else each for each in types))
+        for first, last, *types in acks
+    ]
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
