@@ -94,6 +94,28 @@ def one_member(session: Session) -> None:
     beat(session, "b", 5, group="unknown")
 
 
+def heartbeats_of_version_0(session: Session) -> None:
+    """The broker draws the member's id where it says none; without regular expressions."""
+    session.create("t")
+    beat(session, "a", 0, version=0)
+    beat(session, "a", 1, version=0)
+    describe(session, "g", version=0)
+    beat(session, "a", 7, version=0)
+    beat(session, "a", 1, version=0, topics=("t", "missing"))
+    beat(session, "a", 0, version=0, instance_id="i")
+    beat(session, "a", -1, version=0)
+    beat(session, "", 3, version=0)
+    beat(session, "", -1, version=0)
+    build = session.build(_HEARTBEAT, 0)
+    request = build.ConsumerGroupHeartbeatRequest(
+        group_id=session.name("g"), member_id="", member_epoch=0, rebalance_timeout=60_000,
+        subscribed_topic_names=(session.name("t"),), topic_partitions=(),
+    )  # fmt: skip
+    answer = session.ask("heartbeat of a new member", request, is_recorded=False)
+    length = len(answer.member_id or "")
+    session.record("a new member", [answer.error_code, answer.member_epoch, length])
+
+
 def requests_that_say_too_little(session: Session) -> None:
     session.create("t")
     for fields in (
@@ -227,16 +249,20 @@ def requests_of_classic_members(session: Session) -> None:
     describe(session, "g")
 
 
+def _client(name: str) -> bytes:
+    """What a classic consumer subscribes to: a topic, and no partition yet."""
+    topic = name.encode()
+    subscription = b"\0\1\0\0\0\1" + len(topic).to_bytes(2, "big") + topic
+    return subscription + b"\xff\xff\xff\xff" + bytes(4)
+
+
 def conversion(session: Session) -> None:
     """A classic member in a consumer group, which is a classic group without the other one."""
     session.create("t")
-    group, topic = session.name("g"), session.name("t").encode()
+    group = session.name("g")
     beat(session, "a", 0)
     build = session.build(11, 9)
-    subscription = b"\0\1\0\0\0\1" + len(topic).to_bytes(2, "big") + topic
-    protocol = build.JoinGroupRequestProtocol(
-        name="range", metadata=subscription + b"\xff\xff\xff\xff" + bytes(4)
-    )
+    protocol = build.JoinGroupRequestProtocol(name="range", metadata=_client(session.name("t")))
     request = build.JoinGroupRequest(
         group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="m",
         protocol_type="consumer", protocols=(protocol,),
@@ -260,10 +286,84 @@ def conversion(session: Session) -> None:
     session.ask("classic heartbeat in a classic group", beats)
 
 
+def conversion_of_a_classic_group(session: Session) -> None:
+    """A member of the newer protocol joins a classic group, and leaves it again. The ids of
+    classic members are drawn, and who gives up which partition depends on them: how many each has
+    is compared.
+    """
+    session.create("t")
+    group = session.name("g")
+    build = session.build(11, 3)
+    protocol = build.JoinGroupRequestProtocol(name="range", metadata=_client(session.name("t")))
+    request = build.JoinGroupRequest(
+        group_id=group, session_timeout=10_000, rebalance_timeout=10_000, member_id="",
+        protocol_type="consumer", protocols=(protocol,),
+    )  # fmt: skip
+    joined = session.ask("classic join", request, is_recorded=False)
+    session.record("classic join", [joined.error_code, joined.generation_id, joined.protocol_name])
+    classic = joined.member_id
+    build = session.build(14, 3)
+    topic = session.name("t").encode()
+    assigned = b"\0\1\0\0\0\1" + len(topic).to_bytes(2, "big") + topic
+    both = assigned + b"\0\0\0\2" + bytes(4) + b"\0\0\0\1" + b"\xff\xff\xff\xff"
+    given = build.SyncGroupRequestAssignment(member_id=classic, assignment=both)
+    request = build.SyncGroupRequest(
+        group_id=group,
+        generation_id=joined.generation_id,
+        member_id=classic,
+        assignments=(given,),
+    )
+    session.ask("classic sync", request, is_recorded=False)
+
+    def classic_beat(label: str) -> None:
+        request = session.build(12, 4).HeartbeatRequest(
+            group_id=group, generation_id=joined.generation_id, member_id=classic
+        )
+        session.ask(f"classic heartbeat {label}", request)
+
+    def described(label: str) -> None:
+        request = session.build(69, 1).ConsumerGroupDescribeRequest(group_ids=(group,))
+        (found,) = session.ask("describe", request, is_recorded=False).groups
+        members = sorted(
+            (
+                each.member_type,
+                each.member_epoch,
+                sum(len(topic.partitions) for topic in each.assignment.topic_partitions),
+                sum(len(topic.partitions) for topic in each.target_assignment.topic_partitions),
+            )
+            for each in found.members
+        )
+        state = [found.error_code, found.group_state, found.group_epoch, found.assignment_epoch]
+        session.record(f"described {label}", [*state, found.assignor_name, members])
+
+    classic_beat("alone")
+    described("as a classic group")
+    beat(session, "a", 0, topics=("t",), server_assignor="other")
+    beat(session, "a", 5)
+    answer = beat(session, "a", 0)
+    described("with both")
+    classic_beat("beside another one")
+    beat(session, "a", answer.member_epoch)
+    request = session.build(15, 5).DescribeGroupsRequest(groups=(group,))
+    session.ask("describe as classic", request)
+    beat(session, "a", -1)
+    described("without the other one")
+    classic_beat("alone again")
+    build = session.build(13, 5)
+    leaving = build.MemberIdentity(member_id=classic)
+    request = build.LeaveGroupRequest(group_id=group, members=(leaving,))
+    session.ask("classic leave", request, is_recorded=False)
+    # An empty group becomes one of either kind.
+    beat(session, "b", 0)
+    described("of another member")
+
+
 GROUP_SCRIPTS: Final = (
     conversion,
+    conversion_of_a_classic_group,
     group_versions,
     one_member,
+    heartbeats_of_version_0,
     requests_that_say_too_little,
     static_members,
     commits_and_fetches,

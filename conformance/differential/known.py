@@ -107,11 +107,20 @@ KNOWN: Final[tuple[Known, ...]] = (
     Known("streams heartbeat of 'a' in 0 again", "", _JOINS_AGAIN, "streams_static_members"),
     Known("streams heartbeat of 'b' in 0 again", "", _JOINS_AGAIN, "streams_static_members"),
     Known("", "_tasks", _TOLD_AGAIN, answers=r"\[.*\], None"),
+    Known("topology of ", "error_code", _DESCRIPTIONS, answers=".*, 'unsupported_version'"),
     Known("", "topology_description_required", _DESCRIPTIONS, answers="True, False"),
     Known("seed", "endpoint_information_epoch", _ONLY_OFFSETS, answers="0, 1"),
     Known("seed", "changelog_topics[0].partitions", _CONFIGURED, answers="3, 0"),
     Known("share ", "current_leader", _LEADER, answers="-1, 0"),
     Known("share offsets", "", _START, answers=r"\d+, -1"),
+    Known(
+        "alter 'g': (('consumer.session.timeout.ms', 9",
+        "error_code",
+        "An unknown operation on a setting fails in Kafka's controller (OpType.forId gives "
+        "null). Ottla calls the request invalid.",
+        script="settings_of_groups",
+        answers="'invalid_request', 'unknown_server_error'",
+    ),
     Known(
         "share ",
         "error_code",

@@ -9,8 +9,8 @@ from conformance.differential.group_settings import set_group_settings
 from conformance.differential.session import Session
 from ottla.protocol.errors import ErrorCode
 
-STREAMS_KEYS: Final = (88, 89)
-_HEARTBEAT, _DESCRIBE = 88, 89
+STREAMS_KEYS: Final = (88, 89, 93)
+_HEARTBEAT, _DESCRIBE, _UPDATE_DESCRIPTION = 88, 89, 93
 AT_ONCE: Final = {
     "streams.initial.rebalance.delay.ms": "0",
     "streams.assignment.interval.ms": "0",
@@ -29,9 +29,10 @@ def topology(
     partitions: int = 0,
     epoch: int = 0,
     regex: str | None = None,
+    version: int = 1,
 ) -> Any:
     """One subtopology."""
-    build = session.build(_HEARTBEAT, 1)
+    build = session.build(_HEARTBEAT, version)
     infos: tuple[Any, ...] = ()
     if changelog is not None:
         name = session.name(changelog) if changelog.isalnum() else changelog
@@ -48,8 +49,8 @@ def topology(
     return build.Topology(epoch=epoch, subtopologies=(subtopology,))
 
 
-def tasks(session: Session, *partitions: int) -> Any:
-    build = session.build(_HEARTBEAT, 1)
+def tasks(session: Session, *partitions: int, version: int = 1) -> Any:
+    build = session.build(_HEARTBEAT, version)
     return (build.TaskIds(subtopology_id="0", partitions=partitions),) if partitions else ()
 
 
@@ -61,20 +62,22 @@ def beat(
     standby: Sequence[int] = (),
     *,
     label: str = "",
+    version: int = 1,
     **fields: Any,
 ) -> Any:
     """A member's heartbeat; one that joins says all, another one what it has, or nothing (None)."""
-    build = session.build(_HEARTBEAT, 1)
+    build = session.build(_HEARTBEAT, version)
     joins = epoch == 0
-    active = tasks(session, *(owned or ())) if joins or owned is not None else None
+    says = joins or owned is not None
+    active = tasks(session, *(owned or ()), version=version) if says else None
     request = {
         "group_id": session.name("g"),
         "member_id": member,
         "member_epoch": epoch,
         "rebalance_timeout": 60_000 if joins else -1,
-        "topology": topology(session, "t") if joins else None,
+        "topology": topology(session, "t", version=version) if joins else None,
         "active_tasks": active,
-        "standby_tasks": None if active is None else tasks(session, *standby),
+        "standby_tasks": None if active is None else tasks(session, *standby, version=version),
         "warmup_tasks": None if active is None else (),
         "process_id": f"process-{member}" if joins else None,
     }
@@ -82,8 +85,8 @@ def beat(
     return session.ask(f"streams heartbeat of {member!r} in {epoch} {label}", said)
 
 
-def describe(session: Session, *groups: str) -> None:
-    build = session.build(_DESCRIBE, 1)
+def describe(session: Session, *groups: str, version: int = 1) -> None:
+    build = session.build(_DESCRIBE, version)
     for group in groups or ("g",):
         request = build.StreamsGroupDescribeRequest(group_ids=(session.name(group),))
         session.ask(f"describe {group}", request)
@@ -127,6 +130,48 @@ def a_streams_member(session: Session) -> None:
     beat(session, "a", -1)
     request = session.build(42, 2).DeleteGroupsRequest(groups_names=(session.name("g"),))
     session.ask("delete", request)
+    describe(session)
+
+
+def streams_requests_of_version_0(session: Session) -> None:
+    """Without what KIP-1331 added."""
+    session.create("t")
+    configure(session)
+    beat(session, "a", 0, version=0)
+    beat(session, "b", 0, version=0)
+    beat(session, "a", 2, (0, 1), version=0)
+    beat(session, "a", 2, (0,), version=0)
+    beat(session, "b", 3, (), version=0)
+    describe(session, "g", "h", version=0)
+    beat(session, "b", 7, (1,), version=0)
+    beat(session, "a", -1, version=0)
+    describe(session, version=0)
+
+
+def streams_topology_descriptions(session: Session) -> None:
+    """Apache Kafka takes them with a plug-in only: see `known`."""
+    session.create("t")
+    configure(session)
+    beat(session, "a", 0)
+    build = session.build(_UPDATE_DESCRIPTION, 0)
+    source = build.TopologyDescriptionNode(
+        name="source", node_type=1, source_topics=(session.name("t"),), stores=(), successors=()
+    )
+    said = build.TopologyDescription(
+        subtopologies=(build.TopologyDescriptionSubtopology(subtopology_id="0", nodes=(source,)),),
+        global_stores=(),
+    )
+    for group, member, epoch in (
+        ("g", "a", 0), ("g", "a", 1), ("g", "b", 0), ("h", "a", 0), ("g", "", 0),
+    ):  # fmt: skip
+        request = build.StreamsGroupTopologyDescriptionUpdateRequest(
+            group_id=session.name(group),
+            member_id=member,
+            topology_epoch=epoch,
+            topology_description=said,
+        )
+        session.ask(f"topology of {group} by {member!r} in {epoch}", request)
+    beat(session, "a", 2, (0, 1))
     describe(session)
 
 
@@ -374,6 +419,8 @@ def _commit(session: Session, member: str, epoch: int, version: int) -> None:
 STREAMS_SCRIPTS: Final = (
     streams_versions,
     a_streams_member,
+    streams_requests_of_version_0,
+    streams_topology_descriptions,
     streams_members_share,
     streams_standby_tasks,
     streams_static_members,

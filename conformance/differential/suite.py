@@ -8,12 +8,14 @@ from functools import partial
 from itertools import zip_longest
 from typing import Final
 
+from conformance.differential.group_administration import GROUP_ADMINISTRATION
 from conformance.differential.group_scripts import GROUP_SCRIPTS
 from conformance.differential.group_walks import GROUP_WALKS
 from conformance.differential.known import KNOWN, Known
 from conformance.differential.normal import differences
 from conformance.differential.scripts import SCRIPTS, Script
 from conformance.differential.session import Answer, Introduce, NotInTimeError, Session
+from conformance.differential.share_member_walks import SHARE_MEMBER_WALKS
 from conformance.differential.share_scripts import SHARE_SCRIPTS
 from conformance.differential.share_walks import SHARE_WALKS
 from conformance.differential.streams_scripts import STREAMS_SCRIPTS
@@ -30,17 +32,24 @@ MAX_SHOWN: Final = 6
 
 def scripts() -> dict[str, Script]:
     """By name: the scripts, the walks of some seeds, those of 200 seeds of groups, of 50 of
-    share groups, and of 200 of streams groups.
+    share groups and 100 of their members, and of 200 of streams groups.
     """
     walks = {f"walk_{seed}": partial(walk, seed=seed) for seed in SEEDS}
     return (
         {
             each.__name__: each
-            for each in (*SCRIPTS, *GROUP_SCRIPTS, *SHARE_SCRIPTS, *STREAMS_SCRIPTS)
+            for each in (
+                *SCRIPTS,
+                *GROUP_SCRIPTS,
+                *GROUP_ADMINISTRATION,
+                *SHARE_SCRIPTS,
+                *STREAMS_SCRIPTS,
+            )
         }
         | walks
         | GROUP_WALKS
         | SHARE_WALKS
+        | SHARE_MEMBER_WALKS
         | STREAMS_WALKS
     )
 

@@ -27,16 +27,27 @@ class Wire:
 
     def ask(self, request: Any) -> Any:
         """The response. Raises ClosedError, or NoAnswerError without an answer."""
+        try:
+            return self._connected().ask(request, TIMEOUT_SECONDS)
+        except NoAnswerError:
+            self.close()
+            raise
+
+    def ask_bytes(self, key: int, body: bytes) -> bytes:
+        """The response's body to version 0 of a request. Raises as `ask`."""
+        try:
+            return self._connected().ask_bytes(key, body, TIMEOUT_SECONDS)
+        except NoAnswerError:
+            self.close()
+            raise
+
+    def _connected(self) -> wire.Wire:
         if self._wire is None:
             connection = socket.create_connection(self._address, TIMEOUT_SECONDS)
             self._wire = wire.Wire(connection, self._address, CLIENT_ID)
             if self._introduce is not None:
                 self._introduce(self._wire)
-        try:
-            return self._wire.ask(request, TIMEOUT_SECONDS)
-        except NoAnswerError:
-            self.close()
-            raise
+        return self._wire
 
     def close(self) -> None:
         """Ends the connection, if there is one."""
