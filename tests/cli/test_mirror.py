@@ -32,6 +32,8 @@ def test_options_come_before_the_file(tmp_path: Path) -> None:
         ([], "--source is missing"),
         (["--source", "h:1", "--groups", "a", "--no-groups"], "exclude each other"),
         (["--source", "h:1", "--commit-every", "0"], "must be 0.05 or more"),
+        (["--source", "h:1", "--commit-every", "30"], "must be 10 or less"),
+        (["--source", "h:1", "--refresh-every", "inf"], "must be 3600 or less"),
         (["--source", "h:1", "--name", "a b"], "name must have"),
         (["--source", "h:1", "("], "'(' is not a regular expression"),
         (["--source", "h:1", "--file", "no.toml"], "cannot read no.toml"),

@@ -8,7 +8,8 @@ import pytest
 
 from ottla.mirroring import mirror_file
 from ottla.mirroring.mirror_file import MirrorFileError, mirror_of, read_mirror_file
-from ottla.mirroring.spec import EXCLUDED_SETTINGS, MirrorSpec
+from ottla.mirroring.spec import EXCLUDED_SETTINGS, MAX_COMMIT_EVERY_S, MirrorSpec
+from ottla.mirroring.target_writer import DELIVERED_WITHIN_S
 
 
 def read(folder: Path, text: str) -> mirror_file.MirrorFile:
@@ -39,9 +40,13 @@ def test_nothing_is_required(tmp_path: Path) -> None:
         ('topics = "a"', "topics must be a list of texts, not 'a'"),
         ("source = 1", "source must be a text"),
         ("acls = 1", "acls must be true or false"),
-        ("replication_factor = 0", "a whole number of 1 or more, not 0"),
-        ("replication_factor = true", "a whole number of 1 or more"),
-        ("commit_every_s = 0.01", "0.05 or more"),
+        ("replication_factor = 0", "a whole number from 1 to 32767, not 0"),
+        ("replication_factor = 32768", "a whole number from 1 to 32767"),
+        ("replication_factor = true", "a whole number from 1 to 32767"),
+        ("commit_every_s = 0.01", "a number from 0.05 to 10, not 0.01"),
+        ("commit_every_s = 20", "a number from 0.05 to 10"),
+        ("refresh_every_s = inf", "a number from 1 to 3600"),
+        ("refresh_every_s = nan", "a number from 1 to 3600"),
         ('name = "a b"', "name must have"),
         ('instance = ""', "instance must have"),
         ("name", "is not TOML"),
@@ -51,6 +56,10 @@ def test_what_is_refused(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(MirrorFileError) as caught:
         read(tmp_path, text)
     assert words in caught.value.message
+
+
+def test_a_transaction_ends_before_it_is_given_up() -> None:
+    assert MAX_COMMIT_EVERY_S <= DELIVERED_WITHIN_S / 2
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:

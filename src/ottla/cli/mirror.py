@@ -19,8 +19,14 @@ from ottla.cli.failures import EXIT_FAILED, OPTIONS, ClusterOptions, UsageFailed
 from ottla.cli.options import AS_JSON
 from ottla.cli.rows import column, document, row, show_rows
 from ottla.cli.screen import note, say, write
-from ottla.cli.value_types import Seconds, WholeNumber
+from ottla.cli.value_types import MAX_INT16, Seconds, WholeNumber
 from ottla.client.errors import ClientError
+from ottla.mirroring.spec import (
+    MAX_COMMIT_EVERY_S,
+    MAX_REFRESH_EVERY_S,
+    MIN_COMMIT_EVERY_S,
+    MIN_REFRESH_EVERY_S,
+)
 
 if TYPE_CHECKING:
     from ottla.mirroring.clusters import Side
@@ -87,7 +93,7 @@ class Moved:
 @click.option(
     "--replication-factor",
     "-r",
-    type=WholeNumber(1),
+    type=WholeNumber(1, MAX_INT16),
     help="Of topics that are created. Default: the target's.",
 )
 @click.option(
@@ -104,13 +110,13 @@ class Moved:
 @click.option(
     "--commit-every",
     "commit_every_s",
-    type=Seconds(0.05),
+    type=Seconds(MIN_COMMIT_EVERY_S, MAX_COMMIT_EVERY_S),
     help="The time of one transaction. Default: 0.5 while behind; less once it has caught up.",
 )
 @click.option(
     "--refresh-every",
     "refresh_every_s",
-    type=Seconds(1),
+    type=Seconds(MIN_REFRESH_EVERY_S, MAX_REFRESH_EVERY_S),
     help="How often new topics, partitions and settings are looked for. Default: 10.",
 )
 @click.option("--once", is_flag=True, help="Stop at the source's current end.")

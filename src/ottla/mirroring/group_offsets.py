@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ottla.client.admin.committed_offsets import Commit, commit_offsets, commits_of
@@ -56,8 +56,8 @@ class GroupOffsets:
         self._tell_once = ToldOnce(tell)
 
     def keep_up(self, mirrored: Mirrored) -> None:
-        """Sets the offsets of all groups that are meant and have no members at the target. Raises
-        ClientError and LibrdkafkaError.
+        """Sets the offsets of all groups that are meant and have no members at the target. A group
+        for which a permission is missing holds up no other. Raises ClientError and LibrdkafkaError.
         """
         with self._source.asked():
             groups = [
@@ -69,20 +69,40 @@ class GroupOffsets:
             return
         self.read_map()
         ends = self.ends(mirrored)
-        with self._target.asked():
-            there = described_groups(self._target, groups)
+        busy = self._busy(groups)
         for group in groups:
-            known = there.get(group)
-            if known is not None and known.state != EMPTY:
-                continue
-            with self._source.asked():
-                commits = commits_of(self._source, group)
-            translated = self.translated(commits, mirrored, ends)
-            begun = {each: commit for each, commit in commits.items() if each in self._reader.maps}
-            unknown = untranslated(begun, mirrored, translated)
-            if unknown:
-                self._say_once(f"Group {group} is not kept up in {unknown}: {NOT_IN_MAP}", group)
-            self._keep_up(group, translated)
+            try:
+                if not (self._busy([group]) if busy is None else group in busy):
+                    self._keep_one_up(group, mirrored, ends)
+            except RefusedError as error:
+                if error.lacking is None:
+                    raise
+                self._say_once(f"Group {group} is not kept up: {error.reason}.", group)
+
+    def _busy(self, groups: Sequence[str]) -> set[str] | None:
+        """Those that have members at the target; None if the client may not see one of several.
+        Raises RefusedError if it may not see the only one.
+        """
+        try:
+            with self._target.asked():
+                there = described_groups(self._target, groups)
+        except RefusedError as error:
+            if error.lacking is None or len(groups) == 1:
+                raise
+            return None
+        return {name for name, group in there.items() if group.state != EMPTY}
+
+    def _keep_one_up(
+        self, group: str, mirrored: Mirrored, ends: Mapping[TopicPartition, int]
+    ) -> None:
+        with self._source.asked():
+            commits = commits_of(self._source, group)
+        translated = self.translated(commits, mirrored, ends)
+        begun = {each: commit for each, commit in commits.items() if each in self._reader.maps}
+        unknown = untranslated(begun, mirrored, translated)
+        if unknown:
+            self._say_once(f"Group {group} is not kept up in {unknown}: {NOT_IN_MAP}", group)
+        self._set(group, translated)
 
     def read_map(self) -> None:
         """Reads the map up to its end now."""
@@ -125,7 +145,7 @@ class GroupOffsets:
     def _after_marker(self, partition: TopicPartition, source: int, target: int) -> int:
         return target + (1 if self._reader.maps[partition].is_after_all(source) else 0)
 
-    def _keep_up(self, group: str, translated: Iterable[Translated]) -> None:
+    def _set(self, group: str, translated: Sequence[Translated]) -> None:
         wanted = {each.partition: each.target for each in translated}
         if not wanted:
             return

@@ -45,7 +45,7 @@ class MapTidying:
             for each in self._reader.maps
             if each.partition < known.get(each.topic, 0) and self._reader.may_be_tidied(each)
         ]
-        count = 0
+        count, self._reason = 0, None
         with self._source.asked():
             firsts = first_offsets(self._source, partitions)
         for each, first in firsts.items():
@@ -63,7 +63,6 @@ class MapTidying:
                 self._producer = Producer(quiet(self._target.settings))
             except KafkaException as error:
                 raise rejected(error, "tidy the offset map") from error
-        self._reason = None
         while True:
             try:
                 self._producer.produce(

@@ -28,7 +28,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ottla.mirroring.names import is_name
-from ottla.mirroring.spec import EXCLUDED_SETTINGS, MirrorSpec
+from ottla.mirroring.spec import (
+    EXCLUDED_SETTINGS,
+    MAX_COMMIT_EVERY_S,
+    MAX_REFRESH_EVERY_S,
+    MIN_COMMIT_EVERY_S,
+    MIN_REFRESH_EVERY_S,
+    MirrorSpec,
+)
 from ottla.wording.errors import ReportedError, unknown
 
 TEXT: Final = "a text"
@@ -42,15 +49,19 @@ KEYS: Final = {
     "groups": TEXTS,
     "exclude_groups": TEXTS,
     "exclude_settings": TEXTS,
-    "replication_factor": "a whole number of 1 or more",
+    "replication_factor": "a whole number from 1 to 32767",
     "into_existing": "true or false",
     "acls": "true or false",
     "name": TEXT,
     "instance": TEXT,
-    "commit_every_s": "a number of 0.05 or more",
-    "refresh_every_s": "a number of 1 or more",
+    "commit_every_s": f"a number from {MIN_COMMIT_EVERY_S:g} to {MAX_COMMIT_EVERY_S:g}",
+    "refresh_every_s": f"a number from {MIN_REFRESH_EVERY_S:g} to {MAX_REFRESH_EVERY_S:g}",
 }
-LEAST: Final = {"replication_factor": 1, "commit_every_s": 0.05, "refresh_every_s": 1}
+BOUNDS: Final = {
+    "replication_factor": (1, 2**15 - 1),
+    "commit_every_s": (MIN_COMMIT_EVERY_S, MAX_COMMIT_EVERY_S),
+    "refresh_every_s": (MIN_REFRESH_EVERY_S, MAX_REFRESH_EVERY_S),
+}
 
 
 class MirrorFileError(ReportedError):
@@ -95,7 +106,8 @@ def is_valid(key: str, value: object) -> bool:
     if kind == "true or false":
         return isinstance(value, bool)
     numbers = int if key == "replication_factor" else (int, float)
-    return isinstance(value, numbers) and not isinstance(value, bool) and value >= LEAST[key]
+    least, most = BOUNDS[key]
+    return isinstance(value, numbers) and not isinstance(value, bool) and least <= value <= most
 
 
 def mirror_of(keys: Mapping[str, Any]) -> MirrorFile:

@@ -24,6 +24,14 @@ with another timestamp type the records would lose their timestamps.
 """
 
 
+MIN_COMMIT_EVERY_S: Final = 0.05
+MAX_COMMIT_EVERY_S: Final = 10
+"""A transaction that is older than DELIVERED_WITHIN_S is aborted; half of it is for the target."""
+MIN_REFRESH_EVERY_S: Final = 1
+MAX_REFRESH_EVERY_S: Final = 3600
+"""The most that librdkafka takes for topic.metadata.refresh.interval.ms."""
+
+
 @dataclass(frozen=True, slots=True)
 class MirrorSpec:
     """A mirror. Patterns are RE2's and match the whole name."""

@@ -488,6 +488,7 @@ class TargetWriter:
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.retriable() and time.monotonic() < deadline:
+                    self._producer.poll(FULL_PAUSE_S)
                     continue
                 raise self._failed(reason) from error
             else:
