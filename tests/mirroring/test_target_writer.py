@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from ottla.client.topic_partition import TopicPartition
 from ottla.mirroring import target_writer
 from ottla.mirroring.clusters import Side
+from ottla.mirroring.group_member import GroupMember
 from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
@@ -54,10 +55,12 @@ def producer() -> StuckProducer:
 @pytest.fixture
 def writer(producer: StuckProducer) -> Iterator[Any]:
     side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"}, "target")
-    made: Any = TargetWriter(MirrorSpec(), side, lambda: None)
+    member = GroupMember(MirrorSpec(), side, lambda: None)
+    made: Any = TargetWriter(MirrorSpec(), side, member)
     made._producer = producer
     yield made
     made.close()
+    member.close()
 
 
 def reason(code: str) -> Any:
@@ -129,18 +132,3 @@ def test_no_request_has_too_many_positions(writer: Any) -> None:
     partitions = [TopicPartition("t", index) for index in range(MAX_POSITIONS + 1)]
     writer.commit(dict.fromkeys(partitions, position), {"t": "t"}, {}, lambda: None)
     assert producer.offsets == [MAX_POSITIONS, 1]
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS", "_WAIT_COORD"],
-)
-def test_positions_wait_for_a_coordinator_that_has_gone(writer: Any, name: str) -> None:
-    def committed(_partitions: Any, timeout: float) -> None:
-        raise KafkaException(reason(name))
-
-    writer._member, member = SimpleNamespace(committed=committed), writer._member
-    try:
-        assert writer.positions([TopicPartition("t", 0)], 1.0) is None
-    finally:
-        writer._member = member

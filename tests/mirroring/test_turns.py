@@ -11,7 +11,8 @@ import pytest
 
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring import events, identity, mirror, transaction_size
+from ottla.mirroring import assignment, events, identity, mirror, transaction_size
+from ottla.mirroring.assignment import Assignment
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.events import Event
 from ottla.mirroring.mirror import Mirror
@@ -19,7 +20,7 @@ from ottla.mirroring.position import LastRecord, Origin, Position
 from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, Read
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import LATE, MAX_POSITIONS, TransactionFailed
+from ottla.mirroring.target_writer import LATE, TransactionFailed
 from ottla.mirroring.topic_plan import SourceTopic, TopicPlan
 from ottla.mirroring.transaction_size import FIRST_BYTES, MIN_BYTES
 
@@ -28,7 +29,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("u", 0)
 
 
 class FakeWriter:
-    """Holds what was added, by partition."""
+    """Holds what was added, by partition; and is the member."""
 
     def __init__(self) -> None:
         self.shares = frozenset({ONE, TWO})
@@ -46,7 +47,10 @@ class FakeWriter:
     def serve(self) -> None:
         pass
 
-    def poll(self) -> None:
+    def poll(self, _within_s: float) -> None:
+        pass
+
+    def check(self) -> None:
         pass
 
     def abort(self) -> None:
@@ -108,13 +112,23 @@ def told() -> list[Event]:
 
 @pytest.fixture
 def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(mirror, "id_of", lambda topic: None)
+    monkeypatch.setattr(assignment, "id_of", lambda topic: None)
     side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"}, "source")
     monkeypatch.setattr(identity, "id_of", lambda topic: topic.id)
     monkeypatch.setattr(identity, "LOOK_PAUSE_S", 0.0)
     made: Any = Mirror(MirrorSpec(), side, side, told.append)
     made._source, made._target = FakeClient(), FakeClient()
-    made._writer = FakeWriter()
+    made._writer = made._member = FakeWriter()
+    made._assignment = Assignment(
+        made._source,
+        made._target,
+        made._member,
+        made._writer,
+        made._lost,
+        made._share,
+        told.append,
+        "cluster",
+    )
     made._reader = SimpleNamespace(assign=lambda positions: None, end_seen=lambda source: 0)
     made._has_joined = True
     made._end = SourceEnd(MirrorSpec(), made._source, made._target, told.append)
@@ -139,11 +153,10 @@ def record(topic: str, offset: int, size_bytes: int = 1, epoch: int | None = Non
 
 
 def test_a_topic_that_goes_while_its_position_is_awaited(loop: Any) -> None:
-    loop._waiting = {ONE, TWO}
-    loop._plan = plan("u")
-    loop._find_positions()
+    loop._assignment.waiting = {ONE, TWO}
+    assert loop._assignment.find(plan("u"), ())
     assert set(loop._share.committed) == {TWO}
-    assert not loop._waiting
+    assert not loop._assignment.is_waiting
 
 
 def test_a_log_that_was_cut_below_an_open_transaction(
@@ -235,7 +248,7 @@ def test_other_instances_are_told_of_what_is_left_out(loop: Any) -> None:
     loop._leave_out(["t"])
     loop._follow_assignment()
     assert not loop._has_reached({})
-    loop._find_positions()
+    assert loop._assignment.find(loop._plan, loop._out)
     assert loop._writer.at == {ONE: Position(0, ORIGIN, None, True)}
     assert set(loop._share.committed) == {TWO}
     assert loop._has_reached({ONE: 9})
@@ -300,20 +313,3 @@ def test_over_a_slow_link_transactions_become_smaller(
     assert max(loop._writer.sizes) <= loop._writer.carries
     assert 1 <= len(told) < mirror.MAX_FAILURES
     assert all(event.text.endswith("The next ones are smaller.") for event in told)
-
-
-def test_positions_of_many_partitions_are_several_transactions(
-    loop: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("first_offsets", "end_offsets"):
-        monkeypatch.setattr(mirror, name, lambda _client, wanted: dict.fromkeys(wanted, 7))
-    fresh = [TopicPartition("t", index) for index in range(2 * MAX_POSITIONS + 1)]
-    begun = []
-    loop._writer.commit = lambda positions, _names, starts, _check: begun.append(
-        (len(positions), starts.keys() == positions.keys())
-    )
-    loop._begin_with(fresh, {"t": ORIGIN})
-    assert begun == [(MAX_POSITIONS, True), (MAX_POSITIONS, True), (1, True)]
-    assert {each: at.offset for each, at in loop._share.committed.items()} == dict.fromkeys(
-        fresh, 7
-    )

@@ -8,11 +8,12 @@ again), `written_records` (which target offsets its records got), `commit_times`
 committed), `group_plan` (which offsets of groups to set), `switch_plan` (whether a group can be
 moved over). Driving: `clusters` (both clusters, as librdkafka and `client` reach them), `topics`
 (carries out the plan of topics), `identity` (whether topics are still those that were mirrored),
-`source_reader`, `target_writer` (records, positions and the offset map in one transaction),
-`share`, `committed_positions`, `lost_positions` (those that the target has forgotten), `source_end`
-(waits for other instances), `stable_map` (waits for open transactions), `map_reader`,
-`map_tidying`, `group_offsets`, `group_switch`, `keeper` (topics and groups, in a thread), `mirror`
-(the loop). `mirror_file` reads a mirror from TOML, `events` and `progress` are what it tells.
+`source_reader`, `group_member` (which partitions this instance mirrors), `assignment` (until it
+does), `target_writer` (records, positions and the offset map in one transaction), `share`,
+`committed_positions`, `lost_positions` (those that the target has forgotten), `source_end` (waits
+for other instances), `stable_map` (waits for open transactions), `map_reader`, `map_tidying`,
+`group_offsets`, `group_switch`, `keeper` (topics and groups, in a thread), `mirror` (the loop).
+`mirror_file` reads a mirror from TOML, `events` and `progress` are what it tells.
 
 As Apache Kafka's MirrorMaker 2 (KIP-382, KIP-545, KIP-656), but a program of its own, with what it
 knows kept at the target only; docs/mirror.md has the differences.

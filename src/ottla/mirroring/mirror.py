@@ -12,22 +12,22 @@ from ottla.client.errors import RetriableError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.mirroring import events
-from ottla.mirroring.beginnings import beginnings
-from ottla.mirroring.clusters import Side, id_of
+from ottla.mirroring.assignment import Assignment
+from ottla.mirroring.clusters import Side
 from ottla.mirroring.commit_times import CommitTimes
 from ottla.mirroring.events import Event, Tell
+from ottla.mirroring.group_member import GroupMember
 from ottla.mirroring.group_offsets import Translated
 from ottla.mirroring.identity import replaced_topics
 from ottla.mirroring.keeper import Keeper
 from ottla.mirroring.lost_positions import LostPositions
 from ottla.mirroring.patterns import Patterns
-from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.progress import Progress
 from ottla.mirroring.share import Share
 from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, SourceReader
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
+from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
 from ottla.mirroring.topic_plan import TopicPlan
 from ottla.mirroring.transaction_size import TransactionSize
 from ottla.wording.errors import ReportedError
@@ -36,8 +36,6 @@ POLL_S: Final = 0.05
 MAX_FAILURES: Final = 5
 """Transactions that fail one after the other."""
 FAILED_PAUSE_S: Final = 1.0
-STABLE_WITHIN_S: Final = 1.0
-WAITING_NOTE_S: Final = 5.0
 LOOK_EVERY_S: Final = 0.5
 MAX_SWITCHES: Final = 10
 """Looks at a group that `switch` moves, and that has read on at each."""
@@ -87,17 +85,14 @@ class Mirror:
         self._ending.callback(self._target.close)
         self._ending.callback(self.keeper.end)
         self._reader: SourceReader
+        self._member: GroupMember
+        self._assignment: Assignment
         self._writer: TargetWriter
         self._share = Share()
         self._plan = TopicPlan()
         self._subscribed: frozenset[str] = frozenset()
         self._out: set[tuple[str, str | None]] = set()
         """Topics that are not mirrored on, with the source's id: names at the target."""
-        self._waiting: set[TopicPartition] = set()
-        """Held, but their position is not known yet."""
-        self._out_waiting: set[TopicPartition] = set()
-        """Held, but left out, which their positions may not say yet."""
-        self._waiting_since_s = 0.0
         self._has_changed = False
         self._has_joined = False
         """The group has said, once at least, which partitions are this instance's."""
@@ -144,9 +139,21 @@ class Mirror:
         source, target = self._sides
         self._reader = SourceReader(source)
         self._ending.callback(self._reader.close)
-        self._writer = TargetWriter(self._spec, target, self._note_change)
+        self._member = GroupMember(self._spec, target, self._note_change)
+        self._ending.callback(self._member.close)
+        self._writer = TargetWriter(self._spec, target, self._member)
         self._writer.begin()
         self._ending.callback(self._writer.close)
+        self._assignment = Assignment(
+            self._source,
+            self._target,
+            self._member,
+            self._writer,
+            self._lost,
+            self._share,
+            self._tell,
+            self.source_cluster,
+        )
         self._follow_plan(plan)
         self.keeper.start()
         return plan
@@ -194,15 +201,16 @@ class Mirror:
 
     def _turn(self) -> None:
         try:
-            self._writer.poll()
-            self.keeper.looks_after_groups = self._writer.looks_after_groups
+            self._member.poll(0)
+            self._writer.check()
+            self.keeper.looks_after_groups = self._member.looks_after_groups
             self.keeper.check()
             if self.keeper.plan is not self._plan:
                 self._follow_plan(self.keeper.plan)
             if self._has_changed:
                 self._follow_assignment()
-            if self._waiting or self._out_waiting:
-                self._find_positions()
+            if self._assignment.is_waiting and self._assignment.find(self._plan, self._out):
+                self._reader.assign(self._share.next_offsets())
             wait_s = self._times.wait_s(time.monotonic(), POLL_S) if self._filled else POLL_S
             read = self._reader.read(wait_s)
             self._add(read.records)
@@ -237,20 +245,10 @@ class Mirror:
         topics = frozenset(plan.mirrored)
         if topics != self._subscribed:
             self._subscribed = topics
-            self._writer.subscribe(sorted(topics))
-        elif self._waiting_for(plan) - self._waiting:
+            self._member.subscribe(sorted(topics))
+        elif self._assignment.missing(plan, self._out) - self._assignment.waiting:
             # Partitions that the target had before the source.
             self._has_changed = True
-
-    def _waiting_for(self, plan: TopicPlan) -> set[TopicPartition]:
-        """Held partitions that the source has, and that are not mirrored yet."""
-        return {
-            each
-            for each in self._writer.shares - self._share.committed.keys()
-            if each.topic in plan.mirrored
-            and each.partition < plan.mirrored[each.topic].partitions
-            and (each.topic, plan.mirrored[each.topic].id) not in self._out
-        }
 
     def _follow_assignment(self) -> None:
         """The group has given or taken partitions: begins at the committed positions."""
@@ -258,85 +256,7 @@ class Mirror:
         self._abort()
         self._share.clear()
         self._reader.assign({})
-        self._waiting = self._waiting_for(self._plan)
-        out = {name for name, _ in self._out}
-        self._out_waiting = {each for each in self._writer.shares if each.topic in out}
-        self._out_waiting -= self._waiting
-        self._waiting_since_s = time.monotonic()
-
-    def _find_positions(self) -> None:
-        """Begins with the partitions whose positions are stable. Raises TransactionFailed."""
-        # The plan may be another one than at the assignment.
-        self._waiting &= self._waiting_for(self._plan)
-        wanted = sorted(self._waiting | self._out_waiting)
-        if not wanted:
-            return
-        found = self._writer.positions(wanted, STABLE_WITHIN_S)
-        if found is None:
-            if time.monotonic() - self._waiting_since_s > WAITING_NOTE_S:
-                self._waiting_since_s = time.monotonic()
-                text = (
-                    "Waiting for the positions at the target: a transaction of another instance "
-                    "has not ended, or the target does not answer ..."
-                )
-                self._tell(Event(events.WAITING, text))
-            return
-        with self._target.asked():
-            there = self._target.metadata(sorted({each.topic for each in wanted})).topics
-        ids = {
-            each: id_of(there[each.topic])
-            for each in wanted
-            if each.topic in there and each.partition in there[each.topic].partitions
-        }
-        taken, marked, fresh = beginnings(ids, found, self._plan.mirrored, self._out_waiting)
-        lost = self._lost.found(fresh, ids, self._plan.mirrored) if fresh else {}
-        if lost:
-            found |= lost
-            taken, marked, fresh = beginnings(ids, found, self._plan.mirrored, self._out_waiting)
-            marked |= {each: taken[each] for each in lost if each in taken}
-        if marked:
-            self._writer.commit(marked, {}, {}, lambda: None)
-        for each, position in taken.items():
-            self._share.take(each, self._plan.mirrored[each.topic].name, position)
-        if fresh:
-            origins = {
-                name: Origin(
-                    self._plan.mirrored[name].id,
-                    id_of(there[name]),
-                    (self.source_cluster, *self._plan.mirrored[name].mirrored_from),
-                )
-                for name in {each.topic for each in fresh}
-            }
-            self._begin_with(fresh, origins)
-        self._waiting.clear()
-        self._out_waiting.clear()
-        self._reader.assign(self._share.next_offsets())
-
-    def _begin_with(self, fresh: list[TopicPartition], origins: Mapping[str, Origin]) -> None:
-        """Commits where the mirror begins, before it writes the first record."""
-        names = {each.topic: self._plan.mirrored[each.topic].name for each in fresh}
-        with self._source.asked():
-            firsts = first_offsets(
-                self._source, [TopicPartition(names[each.topic], each.partition) for each in fresh]
-            )
-        positions = {
-            each: Position(
-                firsts[TopicPartition(names[each.topic], each.partition)], origins[each.topic]
-            )
-            for each in fresh
-        }
-        with self._target.asked():
-            starts = end_offsets(self._target, fresh)
-        for begin in range(0, len(fresh), MAX_POSITIONS):
-            some = fresh[begin : begin + MAX_POSITIONS]
-            self._writer.commit(
-                {each: positions[each] for each in some},
-                names,
-                {each: starts[each] for each in some},
-                lambda: None,
-            )
-        for each, position in positions.items():
-            self._share.take(each, names[each.topic], position)
+        self._assignment.begin(self._plan, self._out)
 
     # Records
 
@@ -411,22 +331,12 @@ class Mirror:
             self._abort()
         for each, source in sources.items():
             at, first, end = self._share.next[each], firsts[source], ends[source]
-            facts = {"topic": source.topic, "partition": source.partition}
             if at < first:
-                text = (
-                    f"Records of {source} were removed before they were mirrored: offsets {at:,} "
-                    f"to {first - 1:,}."
-                )
-                facts |= {"first": at, "last": first - 1}
-                self._tell(Event(events.REMOVED, text, facts))
+                self._tell(events.removed(source, at, first - 1))
                 self._share.move(each, first)
                 self._share.forget_removed(each, first)
             elif at > end:
-                text = (
-                    f"The log of {source} was cut at the source: it ends at {end:,}, and records "
-                    f"up to {at - 1:,} were mirrored. Topic {source.topic} is not mirrored on."
-                )
-                self._tell(Event(events.CUT, text, {**facts, "end": end, "mirrored": at}))
+                self._tell(events.cut(source, at, end))
                 self._put_out(each.topic)
             else:
                 # Only markers after the last record are left of what was read.
@@ -439,13 +349,7 @@ class Mirror:
         """The source's logs were cut below what was read of them, and have grown again."""
         self._abort()
         for each in cut:
-            source, at = self._share.source_of(each), self._share.next[each]
-            text = (
-                f"The log of {source} was cut at the source: it has other records than those that "
-                f"were mirrored up to {at - 1:,}. Topic {source.topic} is not mirrored on."
-            )
-            facts = {"topic": source.topic, "partition": source.partition, "mirrored": at}
-            self._tell(Event(events.CUT, text, facts))
+            self._tell(events.cut(self._share.source_of(each), self._share.next[each]))
             self._put_out(each.topic)
         for topic in {each.topic for each in cut}:
             self._share.drop(topic)
@@ -486,11 +390,7 @@ class Mirror:
             )
             self._put_out(name)
             self._share.drop(name)
-            text = (
-                f"Topic {source} was deleted at the source, and perhaps created again. It is not "
-                "mirrored on."
-            )
-            self._tell(Event(events.RECREATED, text, {"topic": source}))
+            self._tell(events.recreated(source))
         self._reader.assign(self._share.next_offsets())
 
     def _put_out(self, name: str) -> None:
@@ -572,7 +472,7 @@ class Mirror:
         Not before the source has taken each position: of a log that was cut, and that has grown to
         the position again or has an open transaction below it, the end alone says nothing.
         """
-        if self._waiting or self._out_waiting or self._has_changed:
+        if self._assignment.is_waiting or self._has_changed:
             return False
         if until and not self._has_joined:
             return False

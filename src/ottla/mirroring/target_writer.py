@@ -1,7 +1,7 @@
 """Writes records, the offset map and the positions in the source in one transaction at the target.
 
-The positions are offsets of a group of the target, and the writer is a member of that group, which
-shares the partitions among the instances of a mirror. The commit of the positions names the
+The positions are offsets of a group of the target, which shares the partitions among the instances
+of a mirror (`group_member`). The commit of the positions names the
 member's generation, so that the coordinator refuses the transaction of an instance that has lost
 its partitions meanwhile (KIP-447): what it wrote is aborted as a whole. An instance that takes over
 waits until the transaction of the one before has ended, as its positions are not stable before.
@@ -19,28 +19,21 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import OFFSET_END, Consumer, KafkaError, KafkaException, Producer
-from confluent_kafka import TopicPartition as PartitionAt
+from confluent_kafka import KafkaError, KafkaException, Producer
 
-from ottla.client.errors import Needs, RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
 from ottla.messaging.record_headers import headers_of
-from ottla.mirroring.clusters import Side, at_side, partition_at
-from ottla.mirroring.names import group_of, map_topic_of, transactional_id_of
+from ottla.mirroring.clusters import Side, partition_at
+from ottla.mirroring.group_member import NEEDED, GroupMember, refused
+from ottla.mirroring.names import map_topic_of, transactional_id_of
 from ottla.mirroring.offset_map import Run
 from ottla.mirroring.offset_map_records import map_records, start_record
 from ottla.mirroring.open_entries import OpenEntries
-from ottla.mirroring.position import (
-    Position,
-    metadata_of,
-    read_position,
-    written,
-)
+from ottla.mirroring.position import Position, written
 from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.transaction_age import TAKEN_OVER, TransactionAge, may_have_timed_out
 from ottla.mirroring.written_records import Piece, joined
-from ottla.protocol.errors import ErrorCode
 
 TRANSACTION_TIMEOUT_MS: Final = 30_000
 DELIVERED_WITHIN_S: Final = 20.0
@@ -48,11 +41,8 @@ DELIVERED_WITHIN_S: Final = 20.0
 TRANSACTION_TIMEOUT_MS looks as if another process had taken over. In between it is aborted, after
 what is under way, which a slow link may carry for seconds.
 """
-SESSION_TIMEOUT_MS: Final = 10_000
 CALL_WITHIN_S: Final = 30.0
 CLOSE_WITHIN_S: Final = 5.0
-LEAVE_WITHIN_S: Final = 5.0
-LEAVE_POLL_S: Final = 0.2
 FULL_PAUSE_S: Final = 0.1
 MAX_UNDELIVERED_BYTES: Final = 32_000_000
 """About; twice as much where records come in turn with larger ones."""
@@ -64,27 +54,6 @@ MAX_LOOKS: Final = 20
 LOOK_PAUSE_S: Final = 0.1
 MAX_RECORD_BYTES: Final = 1_000_000_000
 """librdkafka's own limit: what the target takes, its topics say."""
-UNSTABLE: Final = frozenset(
-    {
-        KafkaError._TIMED_OUT,
-        KafkaError._TRANSPORT,
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._WAIT_COORD,
-        KafkaError.UNSTABLE_OFFSET_COMMIT,
-        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
-        KafkaError.COORDINATOR_NOT_AVAILABLE,
-        KafkaError.NOT_COORDINATOR,
-    }
-)
-"""The positions cannot be read now: a transaction is open, or the group's coordinator has gone."""
-NEEDED: Final = frozenset(
-    {
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    }
-)
-"""A permission is missing."""
 FOLLOWING: Final = frozenset(
     {KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
 )
@@ -119,18 +88,14 @@ class TakenOverError(LibrdkafkaError):
 
 
 class TargetWriter:
-    """One transactional producer and the group's member. `on_change` is called within `poll` when
-    partitions come or go.
-    """
+    """One transactional producer, which writes what `member` holds."""
 
-    def __init__(self, spec: MirrorSpec, side: Side, on_change: Callable[[], None]) -> None:
+    def __init__(self, spec: MirrorSpec, side: Side, member: GroupMember) -> None:
         """Raises RejectedSettingsError."""
         self._spec = spec
         self._side = side
-        self._on_change = on_change
+        self._member = member
         self._map_topic = map_topic_of(spec.name)
-        self.held: frozenset[TopicPartition] = frozenset()
-        """The partitions that the group has given to this instance."""
         self._pieces: dict[TopicPartition, list[Piece]] = {}
         """Of the open transaction, in order."""
         self._added_records = self._added_bytes = 0
@@ -149,26 +114,9 @@ class TargetWriter:
         """Whether the target has ended the open transaction, and the producer with it."""
         self._late_s = 0.0
         try:
-            self._member = Consumer(self._member_settings())
             self._producer = Producer(self._producer_settings(one_by_one=False))
         except KafkaException as error:
             raise rejected(error, "write to the target") from error
-
-    def _member_settings(self) -> dict[str, Any]:
-        refresh_ms = int(self._spec.refresh_every_s * 1000)
-        return {
-            "group.id": group_of(self._spec.name),
-            "group.instance.id": self._spec.instance,
-            "enable.auto.commit": False,
-            "enable.auto.offset.store": False,
-            "isolation.level": "read_committed",  # only stable positions
-            "session.timeout.ms": SESSION_TIMEOUT_MS,
-            "partition.assignment.strategy": "roundrobin",
-            "topic.metadata.refresh.interval.ms": refresh_ms,
-            "metadata.max.age.ms": max(3 * refresh_ms, 3000),
-            **quiet(self._side.settings),
-            "error_cb": self._trouble,
-        }
 
     def _producer_settings(self, *, one_by_one: bool) -> dict[str, Any]:
         return {
@@ -200,82 +148,12 @@ class TargetWriter:
         self._producer = Producer(self._producer_settings(one_by_one=one_by_one))
         self.begin()
 
-    # The group
-
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """Shares these topics with the other instances, and the map's, whose holder looks after
-        groups.
-        """
-        self._member.subscribe(
-            [self._map_topic, *topics],
-            on_assign=self._assigned,
-            on_revoke=self._revoked,
-            on_lost=self._revoked,
-        )
-
-    def poll(self) -> None:
-        """Lets the group's callbacks run. Raises TakenOverError and TransactionFailed."""
-        self._poll_member(0)
-        if self._fatal is not None:
-            raise self._taken_over(self._fatal)
-
-    def _poll_member(self, within_s: float) -> None:
-        event: Any = self._member.poll(within_s)
-        error = None if event is None else event.error()
-        if error is None:
-            return
-        if error.code() in NEEDED:
-            raise self._refused(error)
-        if error.code() == KafkaError._FATAL:
-            # A consumer's callback is not called with it, and its code is only in the text.
-            fenced = KafkaError(KafkaError.FENCED_INSTANCE_ID)
-            self._fatal = fenced if fenced.str() in error.str() else error
-
-    def _assigned(self, member: Any, partitions: list[Any]) -> None:
-        # Nothing is read here; the group only shares the work.
-        member.assign([PartitionAt(each.topic, each.partition, OFFSET_END) for each in partitions])
-        if partitions:
-            member.pause(partitions)
-        self.held = frozenset(TopicPartition(each.topic, each.partition) for each in partitions)
-        self._on_change()
-
-    def _revoked(self, member: Any, _partitions: list[Any]) -> None:
-        member.unassign()
-        self.held = frozenset()
-        self._on_change()
-
-    @property
-    def looks_after_groups(self) -> bool:
-        """Whether this instance holds the map's partition."""
-        return TopicPartition(self._map_topic, 0) in self.held
-
-    @property
-    def shares(self) -> frozenset[TopicPartition]:
-        """The mirrored partitions that this instance holds."""
-        return frozenset(each for each in self.held if each.topic != self._map_topic)
-
-    def positions(
-        self, partitions: Sequence[TopicPartition], within_s: float
-    ) -> dict[TopicPartition, Position] | None:
-        """Those that have one; None if they are not stable yet. Raises LibrdkafkaError."""
-        try:
-            found = self._member.committed(
-                [PartitionAt(*each) for each in partitions], timeout=within_s
-            )
-        except KafkaException as error:
-            if error.args[0].code() in UNSTABLE:
-                return None
-            raise failure(error, "read the positions at the target") from error
-        if any(each.error is not None for each in found):
-            return None
-        positions = {}
-        for each in found:
-            if each.offset < 0:
-                continue
-            position = read_position(each.offset, each.leader_epoch, metadata_of(each))
-            if position is not None:
-                positions[TopicPartition(each.topic, each.partition)] = position
-        return positions
+    def check(self) -> None:
+        """Raises TakenOverError and TransactionFailed if a transaction is of no use any more."""
+        # That of the member says that another process has the name, the producer's may not.
+        for fatal in (self._member.fatal, self._fatal):
+            if fatal is not None:
+                raise self._taken_over(fatal)
 
     # The transaction
 
@@ -401,7 +279,7 @@ class TargetWriter:
         if time.monotonic() > self._late_s:
             # The check may have waited for a cluster.
             raise TransactionFailed(SLOW)
-        metadata = self._member.consumer_group_metadata()
+        metadata = self._member.generation()
         for begin in range(0, len(offsets), MAX_POSITIONS):
             some = offsets[begin : begin + MAX_POSITIONS]
             self._guarded(
@@ -468,9 +346,8 @@ class TargetWriter:
         """
         until_s = time.monotonic() + MEMBER_LOOK_S
         while time.monotonic() < until_s:
-            self._poll_member(FULL_PAUSE_S)
-            if self._fatal is not None:
-                raise self._taken_over(self._fatal)
+            self._member.poll(FULL_PAUSE_S)
+            self.check()
         self.renew(one_by_one=self._one_by_one)
 
     def _ended(self) -> None:
@@ -505,7 +382,7 @@ class TargetWriter:
             if reason.code() in TAKEN_OVER:
                 raise self._taken_over(reason) from error
             if reason.code() in NEEDED:
-                raise self._refused(reason) from error
+                raise refused(self._spec, self._side, reason, self._refusing) from error
             raise failure(error, "write to the target") from error
 
     def _failed(self, reason: Any) -> Exception:
@@ -515,7 +392,7 @@ class TargetWriter:
         if reason.code() in TAKEN_OVER:
             return self._taken_over(reason)
         if reason.code() in NEEDED:
-            return self._refused(reason)
+            return refused(self._spec, self._side, reason, self._refusing)
         is_too_large = reason.code() == KafkaError.MSG_SIZE_TOO_LARGE
         return TransactionFailed(explain(reason), is_too_large=is_too_large)
 
@@ -528,19 +405,6 @@ class TargetWriter:
             first = error.args[0]
             return reason if first.code() in FOLLOWING else first
         return reason
-
-    def _refused(self, reason: Any) -> RefusedError:
-        """For lack of a permission; which topic lacks it is not always known."""
-        spec = self._spec
-        needs = {
-            KafkaError.TOPIC_AUTHORIZATION_FAILED: Needs("Write", self._refusing),
-            KafkaError.GROUP_AUTHORIZATION_FAILED: Needs("Read", group_of(spec.name)),
-            KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: Needs(
-                "Write", transactional_id_of(spec.name, spec.instance)
-            ),
-        }[reason.code()]
-        error = RefusedError("write", ErrorCode(reason.code()), None, needs)
-        return at_side(self._side, error)
 
     def _taken_over(self, reason: Any) -> Exception:
         timeout_s = TRANSACTION_TIMEOUT_MS / 1000
@@ -556,17 +420,7 @@ class TargetWriter:
         return LibrdkafkaError(f"cannot write to the target: {explain(reason)}")
 
     def close(self) -> None:
-        """Leaves the group. A transaction that cannot be aborted now is aborted by the target."""
+        """A transaction that cannot be aborted now is aborted by the target."""
         if self.is_open:
             with suppress(KafkaException):
                 self._producer.abort_transaction(CLOSE_WITHIN_S)
-        # librdkafka's close() may never return if an assignment arrives within it, as of a mirror
-        # that has nothing to do and ends while it still joins: it is taken before.
-        with suppress(KafkaException):
-            # Refused to a member whose name another process has.
-            self._member.unsubscribe()
-        until = time.monotonic() + LEAVE_WITHIN_S
-        while self._member.poll(LEAVE_POLL_S) is not None or self.held:
-            if time.monotonic() > until:
-                break
-        self._member.close()
