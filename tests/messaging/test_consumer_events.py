@@ -88,7 +88,7 @@ def test_readers_without_a_group_need_no_permission_for_one() -> None:
 
         def value(record: Any) -> bytes:
             # The answer about the coordinator has come by then.
-            time.sleep(0.3)
+            time.sleep(0.1)
             data: bytes = record.value()
             return data
 
@@ -99,7 +99,7 @@ def test_readers_without_a_group_need_no_permission_for_one() -> None:
         lent = partial(Client, broker.bootstrap, settings)
         assert read_all(KeyScan(settings, lent, b"k", 1, {where: (0, 2)}, value)) == [b"0", b"1"]
         tail = RecordTail(settings, {where: 2}, value)
-        assert tail.step(1.0, 10) == []
+        assert tail.step(0.5, 10) == []
         produce(settings, b"2")
         until_s = time.monotonic() + WITHIN_S
         found: list[bytes] = []
@@ -116,6 +116,6 @@ def test_readers_without_a_group_need_no_permission_for_one() -> None:
                 meter,
                 lambda: None,
                 records=None,
-                for_s=1.0,
+                for_s=0.5,
                 follow=True,
             )
