@@ -234,10 +234,12 @@ class FakeConnection:
             return [(str(work.oid), "r")] if work.is_made else []
         if "format_type" in statement:
             return [
-                (one.name, kind, kind, "f", "f", "f", "f", None)
+                (one.name, kind, kind, "f", "f", "f", "f", None, kind)
                 for one in self._spark.world.table_schema.fields
                 for kind in (_POSTGRES_TYPES[one.dataType.typeName()],)
             ]
+        if "string_agg" in statement:
+            return [("",)]
         if "indisunique" in statement:
             return [(json.dumps(self._spark.world.keyed.keys),)]
         if "json_build_object" in statement:

@@ -13,6 +13,7 @@ from ottla.pipelines.target.constraints import (
     fitting,
     is_marked,
     mark,
+    partition_constraints,
     read_constraints,
     refused,
 )
@@ -157,3 +158,25 @@ def test_a_stream_goes_on_and_refused_rows_are_kept_once(
         *[("violates the CHECK constraint small (id < 5)", n) for n in range(5, 10)],
     ]
     assert "7 rows of " in caplog.text
+
+
+def test_texts_that_would_become_null_in_a_column_of_folders(spark: Any, tmp_path: Path) -> None:
+    words = [("a",), (" ",), (None,), ("",), ("__HIVE_DEFAULT_PARTITION__",)]
+    frame = spark.createDataFrame(words, "Word STRING").selectExpr("1 AS id", "Word", "1 AS n")
+    assert partition_constraints(frame.schema, ("id", "n")) == ()
+    found = partition_constraints(frame.schema, ("word",))
+    marked = mark(frame, frame.schema, found)
+    assert sorted(row["Word"] or "null" for row in fitting(marked).collect()) == [" ", "a", "null"]
+    assert {row["reason"][:22] for row in refused(marked).collect()} == {"the column Word is '' "}
+    for kind in ("delta", "parquet"):
+        folder = str(tmp_path / kind)
+        fitting(marked).write.format(kind).partitionBy("Word").save(folder)
+        rows = spark.read.schema("id INT, n INT, Word STRING") if kind == "parquet" else spark.read
+        kept = rows.format(kind).load(folder).collect()
+        assert sorted(row["Word"] or "null" for row in kept) == [" ", "a", "null"]
+        # These are the very texts.
+        for text in ("''", "'__HIVE_DEFAULT_PARTITION__'"):
+            row = frame.where(f"Word = {text}")
+            row.write.format(kind).partitionBy("Word").mode("append").save(folder)
+        kept = rows.format(kind).load(folder).collect()
+        assert [row["Word"] for row in kept].count(None) == 3

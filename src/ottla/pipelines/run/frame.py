@@ -27,7 +27,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run.plan import check_path, key_notices
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import CommitMetadata
-from ottla.pipelines.target.constraints import ROW, is_marked, refused
+from ottla.pipelines.target.constraints import ROW, is_marked, mark, refused
 from ottla.pipelines.target.port import NO_VERSION, Batch, Sink
 
 if TYPE_CHECKING:
@@ -107,14 +107,18 @@ def write_frame(specification: Specification, sink: Sink) -> Written:
 
 
 def _check_rows(specification: Specification, sink: Sink) -> None:
-    """Refuse rows that no key can find; of a frame that is appended, Delta refuses its own."""
+    """Refuse rows that no key can find, and those that the target would change; of a frame that is
+    appended, it refuses others itself."""
+    frame = specification.frame
     if specification.key_columns:
-        marked = sink.constrained(specification.frame)
-        row = refused(marked).first() if is_marked(marked) else None
-        if row is not None:
-            raise PipelineError(
-                f"A row cannot be written to {sink.name}: {row['reason']}: {row[ROW]}"
-            )
+        marked = sink.constrained(frame)
+    elif changing := sink.changing():
+        marked = mark(frame, frame.schema, changing)
+    else:
+        return
+    row = refused(marked).first() if is_marked(marked) else None
+    if row is not None:
+        raise PipelineError(f"A row cannot be written to {sink.name}: {row['reason']}: {row[ROW]}")
 
 
 def _write(specification: Specification, files: Files, sink: Sink) -> Written:

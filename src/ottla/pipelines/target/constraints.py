@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +33,8 @@ that the rows lack."""
 
 _CHECK: Final = "delta.constraints."
 _LENGTH: Final = "__CHAR_VARCHAR_TYPE_STRING"
+_NO_FOLDER: Final = ("", "__HIVE_DEFAULT_PARTITION__")
+"""Texts that Spark writes as null into a column which names folders."""
 # The table computes these columns itself where the rows lack them.
 _COMPUTED: Final = ("CURRENT_DEFAULT", "delta.generationExpression", "delta.identity.start")
 
@@ -112,6 +114,24 @@ def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Co
             )
         if isinstance(field.dataType, StructType):
             yield from _of_fields(field.dataType, path)
+
+
+def partition_constraints(schema: StructType, names: Iterable[str]) -> tuple[Constraint, ...]:
+    """Return what the texts of columns must fulfil by which files lie in folders.
+
+    For these columns the empty text and Hive's name of null become null, in silence.
+    """
+    wanted = {name.lower() for name in names}
+    listed = ", ".join(f"'{text}'" for text in _NO_FOLDER)
+    return tuple(
+        Constraint(
+            f"{quoted(one.name)} IS NULL OR {quoted(one.name)} NOT IN ({listed})",
+            f"the column {one.name} is '' or '{_NO_FOLDER[1]}', which would become null: the "
+            "target is partitioned by it",
+        )
+        for one in schema.fields
+        if one.name.lower() in wanted and one.dataType.typeName().startswith(("string", "varchar"))
+    )
 
 
 def padded(schema: StructType) -> dict[str, str]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.identity import Identity
     from ottla.pipelines.checkpoint.next_batch import Ends, Held
     from ottla.pipelines.delivery import DeliveryGuarantee
+    from ottla.pipelines.target.constraints import Constraint
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.truncation import Truncation
 
@@ -194,6 +195,10 @@ class Sink(ABC):
     def constrained(self, frame: DataFrame) -> DataFrame:
         """Mark the rows of a frame that the target refuses; see `constraints.fitting`."""
         return frame
+
+    def changing(self) -> tuple[Constraint, ...]:
+        """Return of what `constrained` asks that which the target would not refuse, but change."""
+        return ()
 
     def has_new_constraints(self) -> bool:
         """Tell whether the target has other constraints than when `constrained` marked the rows."""

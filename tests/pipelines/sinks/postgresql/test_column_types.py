@@ -25,8 +25,10 @@ from pyspark.sql.types import (
 
 from ottla.pipelines.sinks.postgresql.column_types import (
     fits,
+    is_rounded,
     length_constraint,
     new_type,
+    rounding_constraint,
     value_constraints,
 )
 
@@ -67,6 +69,9 @@ def test_the_type_of_a_new_column(spark: DataType, column: str | None) -> None:
         (LongType(), "integer", False),
         (StringType(), "uuid", True),
         (StringType(), "mood", False),
+        (StringType(), "name", False),
+        (IntegerType(), "real", False),
+        (IntegerType(), "double precision", True),
         (StringType(), "integer", False),
         (DoubleType(), "real", False),
         (TimestampType(), "timestamp without time zone", False),
@@ -95,3 +100,33 @@ def test_values_that_postgresql_cannot_store() -> None:
     assert "1 AND 9999" in value_constraints("x", DateType(), of_texts=False)[0].condition
     assert value_constraints("x", LongType(), of_texts=True) == []
     assert length_constraint("x", IntegerType(), 3) is None
+
+
+@pytest.mark.parametrize(
+    ("spark", "column", "is_changed"),
+    [
+        (DecimalType(10, 2), "numeric", False),
+        (DecimalType(10, 2), "numeric(12,2)", False),
+        (DecimalType(10, 4), "numeric(10,2)", True),
+        (DecimalType(10, 0), "numeric(10,-2)", True),
+        (LongType(), "numeric(10,0)", False),
+        (LongType(), "numeric(10,-2)", True),
+        (DoubleType(), "double precision", False),
+    ],
+)
+def test_numbers_that_a_column_would_round(spark: DataType, column: str, is_changed: bool) -> None:
+    assert is_rounded(spark, column) is is_changed
+
+
+def test_times_that_a_column_would_round() -> None:
+    found = rounding_constraint("x", TimestampType(), "timestamp(3) with time zone")
+    assert found is not None
+    assert found.condition == "`x` IS NULL OR CAST(date_format(`x`, 'SSSSSS') AS INT) % 1000 = 0"
+    assert found.reason == (
+        "the column x has parts of a second that the table's timestamp(3) with time zone would "
+        "round"
+    )
+    assert rounding_constraint("x", TimestampNTZType(), "timestamp(0) without time zone")
+    for whole in ("timestamp with time zone", "timestamp(6) with time zone"):
+        assert rounding_constraint("x", TimestampType(), whole) is None
+    assert rounding_constraint("x", DateType(), "timestamp(3) with time zone") is None

@@ -452,3 +452,35 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
     wider = make(frame.selectExpr("id AS Id", "1 AS n"), "lake.new", schema_changes="add")
     assert wider.check() == []
     assert PASSWORD not in repr(replace(wider))
+
+
+def test_no_value_is_rounded(spark: Any, postgres: Postgres, make: Make) -> None:
+    postgres.query(
+        "CREATE DOMAIN money2 AS numeric(10,2); CREATE TABLE t (id int PRIMARY KEY, "
+        'partition int, "offset" bigint, amount money2, at timestamp(3) with time zone)'
+    )
+    frame = spark.sql(
+        "SELECT i AS id, 0 AS partition, i AS offset, 1.23BD AS amount, "
+        "timestamp_micros(1000 + 1000L * i + i DIV 2) AS at FROM (SELECT explode(array(1, 2)) AS i)"
+    ).selectExpr(
+        "id", "partition", "BIGINT(offset)", "CAST(amount AS DECIMAL(10,2)) AS amount", "at"
+    )
+    with pytest.raises(PipelineError, match=r"amount is decimal\(10,4\) in the rows and money2 in"):
+        make(frame.withColumn("amount", frame["amount"].cast("decimal(10,4)")), keys=["id"])
+    sink = make(frame, keys=["id"])
+    marked = sink.constrained(frame)
+    assert [(row["row"][6:7], row["reason"][:33]) for row in refused(marked).collect()] == [
+        ("2", "the column at has parts of a seco")
+    ]
+    sink.write(fitting(marked), batch())
+
+    # The types are those of the start, or the batch is not written.
+    postgres.query("ALTER TABLE t ALTER amount TYPE numeric(10,1)")
+    with pytest.raises(PipelineError, match=r"numeric\(10,1\) in the table public.t, which would"):
+        sink.write(fitting(marked), batch(1))
+    postgres.query("ALTER TABLE t ALTER amount TYPE numeric(12,3), ALTER at TYPE timestamptz(0)")
+    with pytest.raises(PipelineError, match="were changed while the query ran; this batch is not"):
+        sink.write(fitting(marked), batch(1))
+    postgres.query("ALTER TABLE t ALTER at TYPE timestamptz, ADD COLUMN other int")
+    sink.write(fitting(marked), batch(1))
+    assert postgres.query("SELECT id, amount FROM t") == [["1", "1.230"]]

@@ -27,7 +27,13 @@ from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.sinks.delta.widening import can_widen
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
 from ottla.pipelines.target.commit_metadata import continued_by
-from ottla.pipelines.target.constraints import Constraint, mark, padded, read_constraints
+from ottla.pipelines.target.constraints import (
+    Constraint,
+    mark,
+    padded,
+    partition_constraints,
+    read_constraints,
+)
 from ottla.pipelines.target.delta_table import (
     Commit,
     DeltaTable,
@@ -406,12 +412,17 @@ class DeltaSink(Sink):
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, snapshot.schema, constraints) if constraints else frame
 
+    def changing(self) -> tuple[Constraint, ...]:
+        """Return what the texts must fulfil that would become null."""
+        return partition_constraints(self.schema, self.table.snapshot().partition_columns)
+
     def has_new_constraints(self) -> bool:
         """Tell whether the table has other constraints than when `constrained` marked the rows."""
         return self._read_constraints(self.table.snapshot()) != self._constraints
 
     def _read_constraints(self, table: Snapshot) -> tuple[Constraint, ...]:
         found = read_constraints(table.properties(), table.schema)
+        found = (*found, *partition_constraints(self.schema, table.partition_columns))
         if self.keyed is None:
             return found
         of_order = order_constraints(self.max_ahead, self.keyed, self.schema)

@@ -21,12 +21,14 @@ from ottla.pipelines.sinks.files.batches import STATE, FolderState, number_of
 from ottla.pipelines.sinks.files.jvm import SparkFileSink
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.commit_metadata import read_metadata
+from ottla.pipelines.target.constraints import mark, partition_constraints
 from ottla.pipelines.target.port import Sink
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
+    from ottla.pipelines.target.constraints import Constraint
     from ottla.pipelines.target.port import Batch
 
 CALLED: Final = {"parquet": "Parquet files", "json": "JSON files"}
@@ -213,6 +215,15 @@ class FilesSink(Sink):
         else:
             return
         STATE.write(self._files, state)
+
+    def constrained(self, frame: DataFrame) -> DataFrame:
+        """Mark the rows of a frame whose texts would become null; see `constraints.fitting`."""
+        found = self.changing()
+        return mark(frame, frame.schema, found) if found else frame
+
+    def changing(self) -> tuple[Constraint, ...]:
+        """Return what the texts must fulfil that would become null."""
+        return partition_constraints(self.schema, self.partition_by)
 
     def table_id(self) -> str:
         """Return the id that the folder got when it was made, empty where there is none."""

@@ -7,6 +7,7 @@ each text is searched once. Here is the expression that gives that text for each
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -41,12 +42,12 @@ _NEW: Final = {
 }
 _NESTED: Final = ("struct", "array", "map")
 _INTEGERS: Final = ("smallint", "integer", "bigint", "numeric", "real", "double precision")
-_TEXTS: Final = ("text", "character varying", "character", "citext", "name")
+_TEXTS: Final = ("text", "character varying", "character", "citext")
 _FITTING: Final = {
     "boolean": ("boolean",),
     "tinyint": _INTEGERS,
     "smallint": _INTEGERS,
-    "int": _INTEGERS[1:],
+    "int": ("integer", "bigint", "numeric", "double precision"),
     "bigint": ("bigint", "numeric"),
     "float": ("real", "double precision"),
     "double": ("double precision",),
@@ -58,6 +59,9 @@ _FITTING: Final = {
     "timestamp_ntz": ("timestamp without time zone",),
     **dict.fromkeys(_NESTED, ("jsonb", "json", "text")),
 }
+_MICROSECOND_DIGITS: Final = 6
+_SCALE: Final = re.compile(r"numeric\(\d+,(-?\d+)\)")
+_SECOND_DIGITS: Final = re.compile(r"timestamp\((\d)\)")
 
 
 def new_type(kind: DataType) -> str | None:
@@ -75,11 +79,39 @@ def fits(kind: DataType, column: str, *, is_enum: bool = False) -> bool:
 
     `column` is the type without its length, such as `character varying`. An integer fits a wider
     one. Text fits types that PostgreSQL reads from text; a value that is not of the type fails.
+    The type `name` would cut a text to 63 bytes, and `real` an INT to 24 bits, both in silence.
     """
     if new_type(kind) is None:
         return False
     name = kind.typeName() if kind.typeName() in ("decimal", *_NESTED) else kind.simpleString()
     return column in _FITTING[name] or (is_enum and name == "string")
+
+
+def is_rounded(kind: DataType, whole: str) -> bool:
+    """Tell whether a column rounds numbers of Spark's type: it has fewer digits after the point.
+
+    `whole` is its type with its digits, such as `numeric(10,2)`.
+    """
+    from pyspark.sql.types import DecimalType
+
+    found = _SCALE.fullmatch(whole)
+    return found is not None and int(found[1]) < (
+        kind.scale if isinstance(kind, DecimalType) else 0
+    )
+
+
+def rounding_constraint(name: str, kind: DataType, whole: str) -> Constraint | None:
+    """Return what a time must fulfil that a `timestamp(n)` does not round, None for other types."""
+    found = _SECOND_DIGITS.match(whole)
+    if found is None or kind.typeName() not in ("timestamp", "timestamp_ntz"):
+        return None
+    column, step = quoted(name), 10 ** (_MICROSECOND_DIGITS - int(found[1]))
+    if step == 1:
+        return None
+    return Constraint(
+        f"{column} IS NULL OR CAST(date_format({column}, 'SSSSSS') AS INT) % {step} = 0",
+        f"the column {name} has parts of a second that the table's {whole} would round",
+    )
 
 
 def copy_line(columns: Mapping[str, DataType], *, shows_zeros: bool = False) -> Column:

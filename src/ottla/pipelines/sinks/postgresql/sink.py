@@ -31,6 +31,7 @@ from ottla.pipelines.sinks.postgresql.table import (
     compare,
     identifier,
     new_columns,
+    rounding_constraints,
     table_constraints,
 )
 from ottla.pipelines.spark.jvm.arrow_stream import streamed
@@ -67,10 +68,15 @@ SELECT a.attname,
   a.atthasdef OR a.attidentity <> '',
   a.attidentity = 'a' OR a.attgenerated <> '',
   CASE WHEN a.atttypid IN (CAST('varchar' AS regtype), CAST('bpchar' AS regtype))
-    AND a.atttypmod > 4 THEN a.atttypmod - 4 END
+    AND a.atttypmod > 4 THEN a.atttypmod - 4 END,
+  format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid),
+    CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END)
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = CAST(? AS oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum"""
+_TYPES: Final = """
+SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod), ',' ORDER BY attnum)
+FROM pg_attribute WHERE attrelid = CAST(? AS oid) AND attnum > 0 AND NOT attisdropped"""
 _UNIQUE: Final = """
 SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.indrelid
   AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1]))
@@ -100,6 +106,7 @@ class JdbcSink(Sink):
     max_ahead: str | None = None
     shows_zeros: bool = False
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
+    _types: str | None = field(default=None, init=False, repr=False)  # of the columns, as a text
     _marked: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _finds_zeros: bool = field(default=False, init=False, repr=False)
     _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
@@ -241,8 +248,12 @@ class JdbcSink(Sink):
             if not self._id_of(connection, oid):
                 mark_id = statements.mark_batch(self.table, once=True)
                 connection.execute(mark_id, "", oid, "-1", uuid.uuid4().hex)
-            self._columns = _columns(connection, oid)
+            self._read_columns(connection, oid)
             connection.commit()
+
+    def _read_columns(self, connection: Connection, oid: str) -> None:
+        self._types = _types(connection, oid)
+        self._columns = _columns(connection, oid)
 
     def table_id(self) -> str:
         """Return the id that the table got when it was made, empty where there is none."""
@@ -322,6 +333,10 @@ class JdbcSink(Sink):
         frame = watched(frame, self.max_ahead, self.keyed, self.schema)
         return mark(frame, frame.schema, found) if found else frame
 
+    def changing(self) -> tuple[Constraint, ...]:
+        """Return what the times must fulfil that would be rounded."""
+        return tuple(rounding_constraints(self.schema, self._columns))
+
     def has_new_constraints(self) -> bool:
         """Tell whether the table has other constraints than when `constrained` marked the rows, or
         has refused a text since.
@@ -329,7 +344,7 @@ class JdbcSink(Sink):
         with self._connect() as connection:
             oid = self._oid(connection)
             if oid is not None:
-                self._columns = _columns(connection, oid)
+                self._read_columns(connection, oid)
         return self._constraints() != self._marked
 
     def _constraints(self) -> tuple[Constraint, ...]:
@@ -371,8 +386,29 @@ class JdbcSink(Sink):
                 self._copy(connection, copy, frame, names)
             else:
                 self._upsert(connection, frame, self.keyed, batch.truncation)
+            self._check_types(connection, oid)
             connection.commit()
         return NO_VERSION
+
+    def _check_types(self, connection: Connection, oid: str) -> None:
+        """Refuse a table whose columns have got types since the start that would change values:
+        PostgreSQL rounds in silence.
+
+        From the first row on, ALTER TABLE waits for the end of this transaction. Raises
+        PipelineError; nothing of the batch is written.
+        """
+        types = _types(connection, oid)
+        if types == self._types:
+            return
+        now = _columns(connection, oid)
+        compare(self.name, self._table_schema(), now, "refuse")
+        marked = rounding_constraints(self.schema, self._columns)
+        if any(one not in marked for one in rounding_constraints(self.schema, now)):
+            raise PipelineError(
+                f"The columns of the table {self.name} were changed while the query ran; this "
+                "batch is not written. Start again to compare them"
+            )
+        self._types = types
 
     def _check_kept(self, connection: Connection, oid: str, batch: Batch) -> None:
         """Check that the table has what this run wrote, and no more: the database may have failed
@@ -470,6 +506,11 @@ def _rows(
         frame.sparkSession.catalog.dropTempView(view)
 
 
+def _types(connection: Connection, oid: str) -> str | None:
+    """Return the names and types of a table's columns as one text, which is quick to read."""
+    return connection.query(_TYPES, oid)[0][0]
+
+
 def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:
     return tuple(
         TableColumn(
@@ -481,6 +522,7 @@ def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:
             filled=row[5] == "t",
             refuses=row[6] == "t",
             length=None if row[7] is None else int(row[7]),
+            whole=row[8] or "",
         )
         for row in connection.query(_COLUMNS, oid)
     )

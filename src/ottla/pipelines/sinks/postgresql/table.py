@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.postgresql.column_types import (
     fits,
+    is_rounded,
     length_constraint,
     new_type,
     padding_constraint,
+    rounding_constraint,
 )
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.target.constraints import Constraint
@@ -58,7 +60,9 @@ class TableName:
 class TableColumn:
     """A column of a table that exists; `length` is that of a `varchar(n)`.
 
-    `filled`: the database fills it where a row lacks it. `refuses`: it takes no value of a row.
+    `kind`: its type without digits or length, and `whole` with them; of a domain that of its base.
+    `shown`: the type as the table has it. `filled`: the database fills it where a row lacks it.
+    `refuses`: it takes no value of a row.
     """
 
     name: str
@@ -69,6 +73,7 @@ class TableColumn:
     filled: bool = False
     refuses: bool = False
     length: int | None = None
+    whole: str = ""
 
 
 def identifier(name: str) -> str:
@@ -165,6 +170,12 @@ def compare(
                 f"The column {field.name} is {kind} in the rows and {column.shown} in the table "
                 f"{shown}: cast it in the query, or write to a new table"
             )
+        elif is_rounded(field.dataType, column.whole):
+            raise PipelineError(
+                f"The column {field.name} is {kind} in the rows and {column.shown} in the table "
+                f"{shown}, which would round its values: cast it in the query, or write to a new "
+                "table"
+            )
     names = set(schema.names)
     for column in table:
         if column.not_null and not column.filled and column.name not in names:
@@ -180,7 +191,7 @@ def table_constraints(
 ) -> list[Constraint]:
     """Return what the rows of a frame must fulfil for the columns of the table."""
     kinds = {field.name: field.dataType for field in schema.fields}
-    found = []
+    found = rounding_constraints(schema, table)
     for column in table:
         if column.name not in kinds:
             continue
@@ -194,3 +205,11 @@ def table_constraints(
         if column.kind == "character" and column.name in keys:
             found.append(padding_constraint(column.name))
     return found
+
+
+def rounding_constraints(schema: StructType, table: Sequence[TableColumn]) -> list[Constraint]:
+    """Return what the times of a frame must fulfil, which the table would round in silence."""
+    kinds = {field.name: field.dataType for field in schema.fields}
+    columns = (one for one in table if one.name in kinds)
+    found = (rounding_constraint(one.name, kinds[one.name], one.whole) for one in columns)
+    return [one for one in found if one is not None]
