@@ -83,6 +83,15 @@ KAFKA = "org.apache.kafka.common.errors."
             ["The column word is STRING in the rows and INT in the table /lake/flights", "cast"],
         ),
         (
+            [Cause(ANALYSIS, 'Cannot up cast s.row.`amount` from "DOUBLE" to "INT".\nThe type path',
+                   "CANNOT_UP_CAST_DATATYPE")],
+            ["The column amount is DOUBLE in the rows and INT in the table /lake/flights", "cast"],
+        ),
+        (
+            [Cause("S", "Cannot find main error class 'DELTA_MERGE_UNRESOLVED_EXPRESSION'")],
+            ["The table /lake/flights was changed while the query ran, and lacks a column"],
+        ),
+        (
             [Cause("io.D", "CHECK constraint small (id < 5) violated by row with values:\n - id : "
                    "8\n - word : x", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")],
             ["refused a row with id=8 word=x: CHECK constraint small (id < 5)."],

@@ -94,6 +94,9 @@ class FakeDeltaTable:
     def exists(self) -> bool:
         return True
 
+    def known_id(self) -> str:
+        return self._store.id
+
     def holds_other_files(self) -> bool:
         return False
 

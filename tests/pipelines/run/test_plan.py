@@ -20,7 +20,7 @@ from ottla.pipelines.checkpoint.identity import (
 )
 from ottla.pipelines.checkpoint.next_batch import Held, Planned
 from ottla.pipelines.errors import PipelineError
-from ottla.pipelines.kafka.brokers import ClusterState, TopicState
+from ottla.pipelines.kafka.brokers import NO_ID, ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
 from ottla.pipelines.run.plan import Plan, check_path, look_up_topics, plan
@@ -189,6 +189,12 @@ def test_a_new_query_starts_at_the_topics_beginning(world: World) -> None:
     assert made.notices == ("a column is added",)
     assert made.position == ("", None, None)
     assert world.table.asked_of == []
+
+
+def test_brokers_that_give_topics_no_ids_are_told(world: World) -> None:
+    world.topics["t"] = replace(world.topics["t"], topic_id=NO_ID)
+    _, said = world.plan().notices
+    assert said.startswith("The brokers of topic 't' give topics no ids: if it is deleted and")
 
 
 def test_a_query_continues_from_its_checkpoint(begun: World) -> None:

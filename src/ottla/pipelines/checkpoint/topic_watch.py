@@ -14,6 +14,7 @@ from ottla.pipelines.errors import PipelineError
 
 INTERVAL_S: Final = 1.0
 ADVICE: Final = (
+    "The one before, if it was written within the last second, may have records of the new topic. "
     "Start again to see what is lost, with on_lost='skip' to continue with the new topic"
 )
 

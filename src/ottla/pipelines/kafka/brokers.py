@@ -29,6 +29,11 @@ _FORGOTTEN_WAIT_S: Final = 0.1
 _Answer = TypeVar("_Answer")
 
 
+NO_ID: Final = "A" * 22
+"""The id of a topic whose brokers give topics none: Apache Kafka before 2.8 (KIP-516), and some
+others that speak its protocol."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopicState:
     """A topic's id and, for each partition, its first offset and the one after the last record that
@@ -48,6 +53,16 @@ class TopicState:
     def ends(self) -> dict[int, int]:
         """The offset after the last record of each partition, whether it can be read yet or not."""
         return self.latest if self.high_watermarks is None else self.high_watermarks
+
+    def notices(self) -> list[str]:
+        """Return what is not noticed of this topic, a line each."""
+        if self.topic_id != NO_ID:
+            return []
+        return [
+            f"The brokers of topic {self.name!r} give topics no ids: if it is deleted and created "
+            "again, that is noticed only while the new one has fewer records than the former one "
+            "had. Give a topic that is made again another name"
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     sink.forget()
     _check_expectations(specification, sink)
     notices = [*sink.check(), *key_notices(sink.keyed)]
+    notices += [said for one in topics.values() for said in one.notices()]
     if keyed is not None and keyed.has_truncations:
         check_alone(keyed, topics_read(frame), sink.metadata(), sink.name)
     _check_loop(sink, topics)

@@ -16,6 +16,7 @@ from ottla.pipelines.spark.jvm.delta_log import (
     LoggedCommit,
     Snapshot,
     forget_table,
+    known_table_id,
     latest_snapshot,
 )
 from ottla.pipelines.spark.jvm.files import Files
@@ -121,6 +122,10 @@ class DeltaTable:
     def snapshot(self) -> Snapshot:
         """Return the latest snapshot."""
         return latest_snapshot(self._spark, self.location)
+
+    def known_id(self) -> str:
+        """Return the id of the table as this process saw it last, such as by its own commit."""
+        return known_table_id(self._spark, self.location)
 
     def exists(self) -> bool:
         return self.snapshot().version >= 0

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
@@ -103,6 +105,32 @@ class Table:
     def rows(self) -> list[tuple[Any, ...]]:
         found = self.spark.read.format("delta").load(self.sink.target.location).collect()
         return sorted(map(tuple, found), key=lambda row: (row[0], row[2:5]))
+
+
+def test_a_table_that_was_changed_while_the_query_runs(spark: Any, tmp_path: Path) -> None:
+    """What it had is gone, or it would change values: the query says so and goes no further."""
+    table = Table(spark, tmp_path / "t", order_by="at")
+    name = f"delta.`{tmp_path}/t`"
+    known = Record(1, "w", 70_000, 0, 1)
+    table.write([known])
+    # A column of the same name takes no value that its type does not hold: a MERGE would cast it.
+    narrower = spark.table(name).selectExpr("* EXCEPT (at)", "SMALLINT(5) AS at")
+    writer = narrower.write.format("delta").mode("overwrite").option("overwriteSchema", True)
+    writer.save(str(tmp_path / "t"))
+    with pytest.raises(AnalysisException, match=r'Cannot up cast s\.at from "INT"'):
+        table.write([Record(1, "x", 5, 0, 2)])
+    assert [row["word"] for row in spark.table(name).collect()] == ["w"]
+
+    # Made again with as many versions and more, it looks like the former table.
+    columns = "id BIGINT, word STRING, at INT, partition INT, offset BIGINT"
+    spark.sql(f"CREATE OR REPLACE TABLE {name} USING delta AS SELECT {_nulls(columns)} LIMIT 0")
+    with pytest.raises(PipelineError, match=r"batch 1 was written to the new one, which lacks the"):
+        table.write([Record(2, "x", 5, 0, 2)], 1)
+
+
+def _nulls(columns: str) -> str:
+    pairs = (column.split() for column in columns.split(", "))
+    return ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in pairs)
 
 
 def cut(records: list[Record], seed: int) -> list[list[Record]]:

@@ -66,7 +66,10 @@ class Table:
             reader_features=lambda: self.reader_features,
         )
 
-    def commits(self) -> list[Commit]:
+    def known_id(self) -> str:
+        return str(self.snapshot().table_id)
+
+    def commits(self, most: int = 1_000) -> list[Commit]:
         return [Commit(3, "newest", {}), Commit(2, "", {})]
 
     def forget(self) -> None:
@@ -263,6 +266,30 @@ def test_what_came_before_a_batch_is_compared_though_others_write_after_it(
     texts.extend(said("query-3", number) for number in range(others))
     with pytest.raises(PipelineError, match="was continued by the query query-2"):
         made._check_between(3, Batch("query-1", 1, ""))
+
+
+def test_a_table_that_was_made_again_is_noticed_whatever_its_version_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(ROW)
+    made = sink(monkeypatch, table)
+    made._made_id = "id-table"
+    made._check_between(3, Batch("query-1", 0, ""))
+    monkeypatch.setattr(table, "known_id", lambda: "id-other")
+    with pytest.raises(PipelineError, match="batch 1 was written to the new one, which lacks"):
+        made._check_between(4, Batch("query-1", 1, ""))
+
+
+def test_a_batch_that_a_commit_shows_is_not_written_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table with setTransactionRetentionDuration forgets the last batch of a writer."""
+    table = Table(ROW)
+    monkeypatch.setattr(table, "commits", lambda: [Commit(3, said("query-1", 5), {})])
+    made = sink(monkeypatch, table)
+    frame: Any = SimpleNamespace(sparkSession=None)
+    assert made.held("query-1").batch == 5
+    assert made.write(frame, Batch("query-1", 5, "")) is None
+    with pytest.raises(AttributeError):  # is written: the frame is none
+        made.write(frame, Batch("query-1", 5, "", once=False))
 
 
 def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) -> None:

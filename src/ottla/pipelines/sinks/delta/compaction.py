@@ -12,8 +12,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.spark.jvm.delta_log import count_files
+from ottla.pipelines.spark.session_settings import settings_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -71,6 +71,19 @@ def _other_type(found: Found) -> str:
     )
 
 
+def _narrower_type(found: Found) -> str | None:
+    """Return which column of a MERGE has got a type that does not hold each value of the rows."""
+    match = re.search(r'Cannot up cast (\S+) from "(.+?)" to "(.+?)"', found.cause.message)
+    if match is None:
+        return None
+    column = match[1].rpartition(".")[2].strip("`")
+    return (
+        f"The column {column} is {match[2]} in the rows and {match[3]} in the table "
+        f"{found.about.target}, which does not hold each of its values: cast it in the query, or "
+        "write to a new table"
+    )
+
+
 def _check_violated(found: Found) -> str:
     pattern = r"CHECK constraint (.+?) violated by row with values:\s*(.*)"
     match = re.search(pattern, found.cause.message, re.DOTALL)
@@ -94,6 +107,12 @@ FAILURES: Final = (
     Known(_other_columns, condition="_LEGACY_ERROR_TEMP_DELTA_0007|DELTA_SCHEMA_MISMATCH"),
     Known(_other_type, condition="DELTA_FAILED_TO_MERGE_FIELDS"),
     Known(_other_type, text=_INCOMPATIBLE),
+    Known(_narrower_type, condition="CANNOT_UP_CAST_DATATYPE"),
+    Known(
+        "The table {target} was changed while the query ran, and lacks a column of the rows. Start "
+        "again to compare its columns",
+        text="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+    ),
     Known(
         _check_violated,
         condition="DELTA_VIOLATE_CONSTRAINT_WITH_VALUES",

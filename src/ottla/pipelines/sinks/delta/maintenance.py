@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.errors import PipelineError, require_pyspark
 from ottla.pipelines.sinks.delta.compaction import compact
-from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.sinks.delta.target import Target, find_target
 from ottla.pipelines.spark.jvm.delta_log import count_files
 from ottla.pipelines.spark.jvm.required import require_delta, require_jvm
+from ottla.pipelines.spark.session_settings import settings_of
 from ottla.pipelines.spec.maintained import Maintained
 from ottla.pipelines.target.delta_table import DeltaTable
 

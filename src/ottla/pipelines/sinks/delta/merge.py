@@ -23,10 +23,10 @@ from ottla.pipelines.locations import shown_location
 from ottla.pipelines.sinks.delta.busy_table import tried_again
 from ottla.pipelines.sinks.delta.history_statement import history_statement
 from ottla.pipelines.sinks.delta.in_order_statement import OUT_OF_ORDER, in_order_statement
-from ottla.pipelines.sinks.delta.session_settings import settings_of
 from ottla.pipelines.sinks.delta.tracked_statement import tracked_statement
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.jvm.sessions import broadcast_limit_bytes, copied, is_same
+from ottla.pipelines.spark.session_settings import KEEPS_VALUES, settings_of
 from ottla.pipelines.target.delta_table import DeltaTable, forget_last_commit, last_commit
 from ottla.pipelines.target.upsert_statement import upsert_statement
 
@@ -132,4 +132,5 @@ def _settings(session: SparkSession, batch: Batch) -> dict[str, str]:
         _METADATA: batch.metadata,
         _BROADCAST: str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES)),
         _ADAPTIVE_BROADCAST: str(limit),
+        **KEEPS_VALUES,
     }

@@ -85,6 +85,9 @@ class DeltaSink(Sink):
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     # Of each query: up to which version the commits of others are compared with it, and since when.
     _compared: dict[str, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
+    # Of each query: its last batch that a commit in the table showed when somebody looked.
+    _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _made_id: str = field(default="", init=False, repr=False)
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -174,6 +177,8 @@ class DeltaSink(Sink):
         # Who asks later may ask for the number alone: the first look is the one of the start.
         self._compared.setdefault(query_id, (found.newest_version, now_ms()))
         newest, batch, ends = found.newest, None, None
+        if newest is not None:
+            self._seen[query_id] = newest.batch
         # Delta keeps the number of a writer's last batch, also of one taken out. The first look for
         # it in a program takes seconds.
         if not found.is_newest and not found.taken_out:
@@ -384,7 +389,9 @@ class DeltaSink(Sink):
         """
         schema = self._table_schema()
         self.target = self.target.made(self.spark, schema, self.partition_by, self._properties())
-        if self.keyed is not None and self._compare(self.table.snapshot()):
+        snapshot = self.table.snapshot()
+        self._made_id = snapshot.table_id
+        if self.keyed is not None and self._compare(snapshot):
             empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
             empty.option("mergeSchema", True).save(self.target.location)
 
@@ -431,6 +438,9 @@ class DeltaSink(Sink):
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
+        if batch.once and self._seen.get(batch.query_id, -1) >= batch.number:
+            # Delta forgets a writer's last batch in a table with setTransactionRetentionDuration.
+            return None
         if self.keyed is not None:
             version = merge(
                 frame, self.keyed, self.target.location, batch, self.spark, self._batch_order
@@ -461,6 +471,7 @@ class DeltaSink(Sink):
         """
         if version is None:
             return
+        self._check_same_table(batch)
         before, since_ms = self._compared.get(batch.query_id, (None, None))
         self._compared[batch.query_id] = version, now_ms()
         if before is not None and version == before + 1:
@@ -483,6 +494,17 @@ class DeltaSink(Sink):
         if unsure and not held.unsure:
             held = replace(held, unsure=unsure, forgets=_forgets(between))
         check_written(batch, held, self.keyed)
+
+    def _check_same_table(self, batch: Batch) -> None:
+        """Refuse a table that was made again while the query ran. Raises PipelineError; the batch
+        is in the new one.
+        """
+        if self._made_id and self.table.known_id() != self._made_id:
+            raise PipelineError(
+                f"The table {self.name} was deleted and created again, or replaced, while the "
+                f"query ran: batch {batch.number} was written to the new one, which lacks the "
+                "batches before. Use a new checkpoint to read the topic again"
+            )
 
     def _since(self, before: int | None) -> list[Commit]:
         """Return the commits after a version, those that others have made meanwhile among them."""

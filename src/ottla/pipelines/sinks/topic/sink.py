@@ -175,7 +175,7 @@ class TopicSink(Sink):
                 f"Topic {self.target.name!r} has {partitions} partitions, and the checkpoint "
                 f"{self.checkpoint} writes it with {self.tasks} tasks: use a new checkpoint"
             )
-        return []
+        return state.notices()
 
     @property
     def _files(self) -> Files:

@@ -161,6 +161,11 @@ def count_files(spark: SparkSession, location: str) -> int:
     return int(known.get() if known.isDefined() else snapshot.numOfFiles())
 
 
+def known_table_id(spark: SparkSession, location: str) -> str:
+    """Return the id of the table in the latest version that this process knows."""
+    return str(_log(spark, location).unsafeVolatileSnapshot().metadata().id())
+
+
 def compute_state(spark: SparkSession, location: str) -> None:
     """Have Delta compute the state of the latest version that this process knows, and keep it."""
     # Not update(): the commit has left its snapshot here, so the log is not listed.
