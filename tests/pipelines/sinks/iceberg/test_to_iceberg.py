@@ -75,6 +75,24 @@ def job(
     return Job(spark, bootstrap, new_topic(), catalog, tmp_path)
 
 
+@pytest.mark.parametrize("keys", [None, pytest.param("id", marks=pytest.mark.full)])
+def test_a_column_that_gets_a_narrower_type_takes_no_changed_value(
+    job: Job, produce: Callable[..., None], keys: str | None
+) -> None:
+    """Spark makes 1 of 1.75 for a column that is INT, by default."""
+    produce(job.name, records(0, 3))
+    how: dict[str, Any] = {"columns": (*COLUMNS, "value.id + 0.75D AS amount")}
+    query = job.start(**how, **({} if keys is None else {"keys": keys}))
+    query.processAllAvailable()
+    job.spark.sql(f"ALTER TABLE {job.table} DROP COLUMN amount")
+    job.spark.sql(f"ALTER TABLE {job.table} ADD COLUMN amount INT")
+    produce(job.name, records(3, 6))
+    with pytest.raises(PipelineError, match=r"changed while the query ran: .*amount"):
+        query.processAllAvailable()
+    job.spark.catalog.refreshTable(job.table)
+    assert job.rows() == [0, 1, 2]
+
+
 def test_a_null_keeps_what_the_row_of_its_key_has_over_a_kill(
     job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

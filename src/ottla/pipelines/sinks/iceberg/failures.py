@@ -34,7 +34,7 @@ FAILURES: Final = (
         "The columns of {target} were changed while the query ran: {plain}. Start again to compare "
         "them",
         condition=r"INCOMPATIBLE_DATA_FOR_TABLE\.\w+|INSERT_COLUMN_ARITY_MISMATCH\.\w+|"
-        r"UNRESOLVED_COLUMN\.\w+",
+        r"UNRESOLVED_COLUMN\.\w+|CANNOT_UP_CAST_DATATYPE|DATATYPE_MISMATCH\.INVALID_ROW_LEVEL.*",
     ),
     Known(
         "There is no namespace of {target}: {plain}. Create it with CREATE NAMESPACE",

@@ -30,6 +30,8 @@ from ottla.pipelines.sinks.iceberg.table import (
     widen_column,
 )
 from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.spark.jvm.sessions import is_same
+from ottla.pipelines.spark.session_settings import KEEPS_VALUES, settings_of
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
 from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
 from ottla.pipelines.target.far_ahead import order_constraints, watched
@@ -329,15 +331,21 @@ class IcebergSink(Sink):
         once = batch.once or self.keyed is not None
         if once and self._has(table, batch):
             return None
+        # A frame that is no stream has the user's own session, and was compared just before.
+        is_own = not is_same(session, self.spark)
+        with settings_of(session, KEEPS_VALUES if is_own else {}):
+            self._write(frame, batch)
+        return self._find_written(batch, before, once=once)
+
+    def _write(self, frame: DataFrame, batch: Batch) -> None:
         if self.keyed is not None:
             self._merge(frame, self.keyed, batch)
-        else:
-            rows = frame
-            if self._missing:
-                rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
-            writer = rows.writeTo(in_sql(self.table))
-            writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
-        return self._find_written(batch, before, once=once)
+            return
+        rows = frame
+        if self._missing:
+            rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
+        writer = rows.writeTo(in_sql(self.table))
+        writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
 
     def _find_written(self, batch: Batch, before: int | None, *, once: bool) -> int:
         """Return the number of the commit that holds a batch which was just written.
