@@ -126,6 +126,7 @@ class Load:
             "group.id": group,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long the end of a partition takes
             "isolation.level": isolation,
             "client.id": "final-reader",
         }

@@ -60,6 +60,7 @@ def read_on(broker: Broker, group: str, topic: str, partitions: Sequence[int]) -
             "group.id": group,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long the end of a partition takes
             "auto.offset.reset": "error",
         }
     )

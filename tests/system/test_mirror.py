@@ -100,6 +100,7 @@ def all_values(bootstrap: str, topic: str, partitions: int) -> dict[int, list[by
             "group.id": "all-values",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # how long the end of a partition takes
             "auto.offset.reset": "earliest",
         }
     )

@@ -92,6 +92,7 @@ class Place:
                 "group.id": "reader",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 10,
                 "isolation.level": isolation,
             }
         )

@@ -41,6 +41,7 @@ def read(bootstrap: str, name: str) -> list[Any]:
             "group.id": "reader",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
             "isolation.level": "read_committed",
         }
     )
