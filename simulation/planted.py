@@ -467,7 +467,7 @@ PLANTED: Final[dict[Callable[[Patch], None], Sighting]] = {
     elections_have_no_delta: Sighting(),
     partition_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 1),)),
     broker_epochs_are_not_compared: Sighting(1, (Fault(3_000, "stall join", 2, 1, 100, 0),)),
-    follower_keeps_its_tail: Sighting(6),
+    follower_keeps_its_tail: Sighting(1),
     fetchers_keep_the_old_epoch: Sighting(5),
     waits_end_too_early: Sighting(),
     fetches_are_not_woken: Sighting(),
