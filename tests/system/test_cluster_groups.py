@@ -1,14 +1,17 @@
 """The coordinator of a group is the leader of its partition of `__consumer_offsets`."""
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from tests.system.cluster_load import QUICK, create, loaded_cluster, produce, wait_for
 
+from ottla.client.admin.groups import described_groups
+from ottla.client.client import Client
+from ottla.client.errors import ClientError
+from ottla.client.patience import Patience
 from ottla.testing import Cluster
 
 MOVING = (
@@ -94,16 +97,12 @@ def test_a_group_that_cannot_be_created_is_explained_until_a_broker_is_there(
         cluster.prepare()
         cluster.start(1)
         first = cluster.brokers[1]
-        command = [sys.executable, "-m", "ottla", "group", "describe", "g"]
-        described = subprocess.run(
-            [*command, "--bootstrap", first.bootstrap],
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-        )
-        assert described.returncode == 1
-        assert "Registered brokers: 1. Start another broker" in described.stderr
+        # Commands wait longer.
+        with (
+            Client(first.bootstrap, patience=Patience(retry_for_s=2)) as client,
+            pytest.raises(ClientError, match=r"Registered brokers: 1\. Start another broker"),
+        ):
+            described_groups(client, ["g"])
         assert "Consumer groups are not available: cannot create __consumer_" in first.said()
         cluster.start(2)
         create(cluster, "t", replication_factor=2)

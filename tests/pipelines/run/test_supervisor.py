@@ -17,6 +17,7 @@ from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.retry import RetryLimits
+from ottla.pipelines.kafka import brokers
 from ottla.pipelines.run import supervisor
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.supervisor import Failure, Supervisor
@@ -190,9 +191,13 @@ def test_a_bug_of_the_supervisor_is_no_end_without_a_failure(
 def test_a_query_outlives_its_broker_for_a_while(
     spark: Any,
     tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
+    # What is away for so long is away.
+    monkeypatch.setattr(supervisor, "STILL_POLLS", 2)
+    monkeypatch.setattr(brokers, "TIMEOUT_S", 2.0)
     data, table = tmp_path / "data", tmp_path / "table"
     lines: Callable[[], list[str]] = lambda: [  # noqa: E731
         record.getMessage()
@@ -242,6 +247,7 @@ def test_a_topic_that_was_deleted_is_not_waited_for_long(
     name = new_topic()
     rows = topic(spark, name, bootstrap_servers=bootstrap, schema="id BIGINT").select("value.*")
     query: Any = to_delta(rows, tmp_path / "table", checkpoint=tmp_path / "checkpoint")
+    query._supervisor._retries.limits = RetryLimits(first_wait_s=0.1)
     query.processAllAvailable()
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_topics([name])[name].result(timeout=30)
