@@ -41,7 +41,7 @@ class Terms:
     ("session_ms", "gone_s"),
     [
         pytest.param(18_000, 60, id="a minute, with the default session", marks=pytest.mark.full),
-        pytest.param(3_000, 12, id="many short sessions"),
+        pytest.param(3_000, 8, id="several short sessions"),
     ],
 )
 def test_produce_and_consume_go_on_without_the_ensemble(
@@ -129,7 +129,9 @@ def test_the_ensemble_without_a_majority_elects_nobody(tmp_path: Path) -> None:
         assert load.told_errors() == []
 
 
-@pytest.mark.parametrize("who", ["controller", "another broker"])
+@pytest.mark.parametrize(
+    "who", ["controller", pytest.param("another broker", marks=pytest.mark.full)]
+)
 def test_a_broker_whose_session_expires_registers_again(tmp_path: Path, who: str) -> None:
     with loaded_cluster(tmp_path) as (cluster, load):
         controller = cluster.controller()

@@ -287,7 +287,7 @@ def test_times_are_those_of_the_reader(browser: Browser, ottla_topic: Topic) -> 
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("clicks", [250, pytest.param(1_000, marks=pytest.mark.full)])
+@pytest.mark.parametrize("clicks", [75, pytest.param(1_000, marks=pytest.mark.full)])
 def test_random_clicks_and_inputs(browser: Browser, clicks: int) -> None:
     """With a broker of its own, and a seed: the same things are chosen each time, as far as what
     the pages show is the same. What limits the broker's own clients is left alone.

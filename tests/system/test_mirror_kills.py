@@ -152,7 +152,7 @@ def produce_as_one(cluster: Cluster, topic: str, count: int) -> None:
     producer.commit_transaction(60)
 
 
-@pytest.mark.parametrize("write", [produce, produce_as_one])
+@pytest.mark.parametrize("write", [pytest.param(produce, marks=pytest.mark.full), produce_as_one])
 def test_a_log_that_was_cut_and_has_grown_again_is_said(
     write: Callable[[Cluster, str, int], None], tmp_path: Path
 ) -> None:

@@ -113,10 +113,16 @@ def test_each_row_is_in_one_of_both_though_expectations_change(
 
 @pytest.mark.parametrize(
     "how",
-    [{}, {"expect": {"small": "n < 2"}, "on_unexpected": "drop"},
-     {"expect": {"large": "n > 2"}, "on_unexpected": "stop"}],
-    ids=["none", "drop", "stop"],
-)  # fmt: skip
+    [
+        pytest.param({}, id="none"),
+        pytest.param({"expect": {"small": "n < 2"}, "on_unexpected": "drop"}, id="drop"),
+        pytest.param(
+            {"expect": {"large": "n > 2"}, "on_unexpected": "stop"},
+            id="stop",
+            marks=pytest.mark.full,
+        ),
+    ],
+)
 def test_a_batch_that_the_table_has_is_decided_by_its_run(
     job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:

@@ -118,7 +118,14 @@ TOPICS = "topic STRING, id INT, at INT, partition INT, offset BIGINT, tombstone 
 ORDERED = {"order_by": "at"}
 
 
-@pytest.mark.parametrize("how", [{}, ORDERED, ORDERED | {"deletes": "mark", "ignore_nulls": True}])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param({}, id="offsets"),
+        pytest.param(ORDERED, id="ordered", marks=pytest.mark.full),
+        pytest.param(ORDERED | {"deletes": "mark", "ignore_nulls": True}, id="marked, nulls"),
+    ],
+)
 def test_a_truncation_takes_the_rows_of_its_own_topic(
     spark: Any, tmp_path: Path, how: dict[str, Any]
 ) -> None:
@@ -343,7 +350,13 @@ def test_rejected_rows_are_kept_where_a_batch_meets_another_commit(
     assert [row["offset"] for row in rejected.collect()] == [2]
 
 
-@pytest.mark.parametrize("is_after", [False, True], ids=["before its commit", "after it"])
+@pytest.mark.parametrize(
+    "is_after",
+    [
+        pytest.param(False, id="before its commit"),
+        pytest.param(True, id="after it", marks=pytest.mark.full),
+    ],
+)
 def test_a_record_of_another_partition_that_is_older_does_not_come_back(
     new_job: Callable[[int], Job],
     produce: Callable[..., None],
