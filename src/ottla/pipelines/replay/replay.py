@@ -86,7 +86,6 @@ class Replay:
         Raises PipelineError: the pipeline runs, or cannot send rows again; the target or the
         checkpoint is another one.
         """
-        self.checkpoint.check()
         position = self.checkpoint.position()
         source, identity = self._check()
         if identity is None:

@@ -18,10 +18,6 @@ _PATH: Final = f"{_FS}.Path"
 _LOCAL: Final = f"{_FS}.LocalFileSystem"
 
 
-class DamagedFileError(OSError):
-    """A file is not as the checksum says that Hadoop keeps beside it."""
-
-
 @dataclass(frozen=True, slots=True)
 class FileStatus:
     """The size of a file, and when it was written last, in seconds since 1970."""
@@ -69,9 +65,7 @@ class Files:
         return FileStatus(int(status.getLen()), int(status.getModificationTime()) / 1_000)
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file, None when it is not there. Raises DamagedFileError."""
-        from py4j.protocol import Py4JJavaError
-
+        """Return the text of a file, None when it is not there."""
         if not self.exists(name):
             return None
         # Its owner may delete it now: a run that ends gives its lease back.
@@ -81,10 +75,6 @@ class Files:
         try:
             texts = java_class(self._spark, "org.apache.commons.io.IOUtils")
             return str(texts.toString(stream, "UTF-8"))
-        except Py4JJavaError as error:
-            if is_instance(error.java_exception, f"{_FS}.ChecksumException"):
-                raise DamagedFileError(f"{self.location}/{name} is damaged") from error
-            raise
         finally:
             stream.close()
 
