@@ -126,16 +126,25 @@ def refused(states: StatesValue, partitions: PartitionsOfTopics) -> StatesValue:
 def all_deleting(
     states: StatesValue, topics: Topics
 ) -> tuple[StatesValue, dict[UUID, frozenset[int]]]:
-    """All state is to be forgotten, as the group is deleted; and what that is."""
-    united = _united(states.initialized, states.initializing)
-    partitions = {topic_id: topic.partitions for topic_id, topic in united.items()}
-    names = {topic_id: topic.name for topic_id, topic in united.items()}
-    for topic_id, name in states.deleting.items():
+    """All state is to be forgotten, as the group is deleted; and what that is.
+
+    A topic that is gone may still be here, if nobody could write as it was deleted. Its states go
+    without being asked for, and share coordinators refuse what names it: the group could never be
+    deleted.
+    """
+    names = dict(states.deleting)
+    for topic_id, topic in _united(states.initialized, states.initializing).items():
+        names[topic_id] = topic.name
+    partitions = {}
+    for topic_id, name in names.items():
         numbers = _all_of(topics, topic_id, name)
+        if topic_id not in states.deleting:
+            had = _numbers(states.initialized, topic_id) | _numbers(states.initializing, topic_id)
+            numbers &= had
         if numbers:
-            names[topic_id] = name
-            partitions[topic_id] = partitions.get(topic_id, frozenset()) | numbers
-    return StatesValue({}, {}, names), partitions
+            partitions[topic_id] = numbers
+    marked = {topic_id: names[topic_id] for topic_id in partitions}
+    return StatesValue({}, {}, marked), partitions
 
 
 def deleting(
