@@ -14,7 +14,7 @@ import pytest
 from tests.api.groups.conftest import MemoryLog
 from tests.groups.share.states import SUMMARY, States
 
-from ottla.coordinator import state_turns
+from ottla.coordinator import late_deletions, state_turns
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.group_coordinator import GroupCoordinator, group_kind
 from ottla.groups.consumer.topics import Topic, Topics
@@ -280,6 +280,59 @@ async def test_a_deletion_does_not_wait_for_ever(
     bench.states.gate.set()
     assert (await beginning).errors == {}
     assert await bench.groups.delete_group("g") is ErrorCode.none
+
+
+async def test_nothing_begins_while_a_deletion_may_be_late(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would take away the state of the next group of this name."""
+    monkeypatch.setattr(late_deletions, "LATE_S", 0.05)
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.lost_tries = 1
+    assert await bench.groups.delete_group("g") is ErrorCode.none
+    await bench.beat()
+    await settle()
+    assert bench.states.there == {}
+    await bench.share._late.over("g")
+    await settle()
+    assert bench.initialized() == [0, 1]
+    assert not bench.share._late._until_s
+
+
+async def test_what_waits_for_a_late_deletion_does_not_wait_twice(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_deletions, "LATE_S", 0.05)
+    bench.share._late.expect(("f", "g"))
+    altering = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {0: 5}}))
+    await asyncio.sleep(0.02)
+    bench.share._late.expect(("g",))
+    with pytest.raises(ApiError, match="may still take effect"):
+        await altering
+    await bench.share._late.over("g")
+    bench.share._late.expect(("g",))
+    assert list(bench.share._late._until_s) == ["g"]
+
+
+async def test_what_the_coordinator_before_has_begun_to_delete_may_be_deleted_late(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_deletions, "LATE_S", 0.05)
+    await bench.share.alter_offsets("g", {"t": {0: 5, 1: 6}})
+    bench.states.refused[1] = ErrorCode.not_coordinator
+    with pytest.raises(ApiError, match="not_coordinator"):
+        await bench.groups.delete_group("g")
+    bench.states.refused.clear()
+    await bench.share.alter_offsets("g", {"t": {0: 7}})
+    assert len(bench.states.begun) == 3, "that one was answered"
+    bench.log.leader_epoch += 1
+    bench.runtime.elected(0)
+    assert await bench.groups.delete_group("g") is ErrorCode.none
+    altering = asyncio.ensure_future(bench.share.alter_offsets("g", {"t": {0: 8}}))
+    await settle()
+    assert bench.states.there == {}
+    assert (await altering).errors == {}
+    assert list(bench.states.there) == [ShareKey("g", TOPIC, 0)]
 
 
 async def test_a_coordinator_that_lost_the_group_asks_no_more(bench: Bench) -> None:

@@ -178,8 +178,13 @@ async def test_what_passes_by_itself_is_asked_again(
 
 async def test_a_broker_that_cannot_be_reached_is_asked_again(shares: Bench) -> None:
     shares.unreachable = 2
-    await shares.persister.delete(THERE)
+    unanswered: list[int] = []
+    await shares.persister.delete(THERE, unanswered=lambda: unanswered.append(1))
     assert len(shares.requests) == 3
+    assert len(unanswered) == 2
+    shares.errors = [ErrorCode.not_coordinator]
+    await shares.persister.delete(THERE, unanswered=lambda: unanswered.append(1))
+    assert len(unanswered) == 2
 
 
 async def test_a_topic_that_does_not_exist_is_created(shares: Bench) -> None:

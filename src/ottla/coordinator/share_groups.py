@@ -3,7 +3,8 @@
 What a decision wants of the share coordinators is asked of them here, once its records are
 committed, and their answers go back to the shard. Each share partition is asked about once at a
 time: a state that is begun again loses what it had, and must not do so under its members. The
-states of a group are begun or deleted, never both at once (`state_turns`).
+states of a group are begun or deleted, never both at once (`state_turns`), and begun only once no
+deletion can be late (`late_deletions`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from uuid import UUID
 
 from ottla.coordinator.coordinator_runtime import CoordinatorRuntime
 from ottla.coordinator.end_offsets import EndOffsets
+from ottla.coordinator.late_deletions import LateDeletions
 from ottla.coordinator.long_decisions import RunLong, run_at_once
 from ottla.coordinator.share_decisions import ShareDecisions
 from ottla.coordinator.state_turns import StateTurns
@@ -55,6 +57,7 @@ MAX_AT_ONCE: Final = 200
 
 
 _UNDER_WAY: Final = "The share coordinator is beginning this share partition already. Try again."
+_DELETED: Final = "States of this group were being deleted. Try again."
 _NOT_WANTED: Final = "The group has changed meanwhile. Try again."
 
 
@@ -69,8 +72,15 @@ class ShareStates(Protocol):
     ) -> None:
         """Begins the state of a share partition; -1: its first leader chooses the offset."""
 
-    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
-        """Deletes the state, if there is any."""
+    async def delete(
+        self,
+        key: ShareKey,
+        is_wanted: Callable[[], bool],
+        unanswered: Callable[[], None],
+    ) -> None:
+        """Deletes the state, if there is any. `unanswered` is called after each try that had no
+        answer, and may take effect later.
+        """
 
     async def summary(self, key: ShareKey) -> Summary:
         """Where the share partition stands."""
@@ -84,7 +94,12 @@ class NoShareStates:
     ) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
 
-    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
+    async def delete(
+        self,
+        key: ShareKey,
+        is_wanted: Callable[[], bool],
+        unanswered: Callable[[], None],
+    ) -> None:
         raise ApiError(ErrorCode.coordinator_not_available)
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -126,6 +141,10 @@ class ShareGroups:
         self._beginning: set[ShareKey] = set()
         """The share coordinator is asked to begin these now."""
         self._turns = StateTurns()
+        self._late = LateDeletions()
+        self._tenures: dict[int, int | None] = {}
+        """By partition of `__consumer_offsets`: the leader epoch of which it is known what was
+        being deleted when it began."""
 
     async def _decide(self, group: str, decide: Callable[[GroupShard, Step], T]) -> T:
         return await self._runtime.decide(self._partition_for(group), decide)
@@ -167,8 +186,21 @@ class ShareGroups:
         self, group: str, wanted: StatesToInitialize
     ) -> dict[tuple[UUID, int], ApiError]:
         """Returns the error of each partition whose state is not begun."""
+        await self._see_earlier_deletions(group)
+        await self._late.over(group)
         async with self._turns.beginning(group):
+            if self._late.is_expected(group):  # of a deletion whose turn was before
+                raise ApiError(ErrorCode.coordinator_not_available, _DELETED)
             return await self._initialize_in_turn(group, wanted)
+
+    async def _see_earlier_deletions(self, group: str) -> None:
+        """Those that the coordinator before this one began, of any group in this partition."""
+        index = self._partition_for(group)
+        if index in self._tenures and self._tenures[index] == self._runtime.epoch(index):
+            return
+        deleted = await self._runtime.decide(index, lambda shard, step: shard.share.being_deleted())
+        self._late.expect(deleted)
+        self._tenures[index] = self._runtime.epoch(index)
 
     async def _initialize_in_turn(
         self, group: str, wanted: StatesToInitialize
@@ -264,6 +296,7 @@ class ShareGroups:
         begins. Other groups have nothing.
         """
         nothing: StatesToDelete = {}
+        await self._see_earlier_deletions(group)
         async with self._turns.deleting(group):
             wanted = await self._change_known(group, administration.begin_removal, default=nothing)
             errors = await self._delete(group, wanted)
@@ -281,7 +314,8 @@ class ShareGroups:
                 await slices.count()
                 keys.append(ShareKey(group, topic_id, partition))
         is_wanted = self._tenure(group)
-        return await _each(keys, lambda key: self._states.delete(key, is_wanted))
+        unanswered = partial(self._late.expect, (group,))
+        return await _each(keys, lambda key: self._states.delete(key, is_wanted, unanswered))
 
     async def alter_offsets(
         self, group: str, offsets: Mapping[str, Mapping[int, int]]
@@ -308,6 +342,7 @@ class ShareGroups:
         """
         if not group:
             raise ApiError(ErrorCode.invalid_group_id)
+        await self._see_earlier_deletions(group)
         async with self._turns.deleting(group):
             wanted = await self._change(
                 group, partial(_begin_offset_removal, topics), more=len(topics)

@@ -59,6 +59,10 @@ def _always() -> bool:
     return True
 
 
+def _nothing_more() -> None:
+    pass
+
+
 class Kind(NamedTuple):
     """One of the five requests."""
 
@@ -193,10 +197,15 @@ class SharePersister:
             },
         )
 
-    async def delete(self, key: ShareKey, is_wanted: IsWanted = _always) -> None:
-        """Deletes the state."""
+    async def delete(
+        self,
+        key: ShareKey,
+        is_wanted: IsWanted = _always,
+        unanswered: Callable[[], None] = _nothing_more,
+    ) -> None:
+        """Deletes the state. `unanswered` is called after each try that had no answer."""
         await self._until_answered(
-            key, DELETE, lambda: self._coordinator.delete(key), {}, is_wanted
+            key, DELETE, lambda: self._coordinator.delete(key), {}, is_wanted, unanswered
         )
 
     async def summary(self, key: ShareKey) -> Summary:
@@ -213,6 +222,7 @@ class SharePersister:
         ask_here: Callable[[], Awaitable[Any]],
         fields: dict[str, Any],
         is_wanted: IsWanted = _always,
+        unanswered: Callable[[], None] = _nothing_more,
     ) -> Any:
         until_ms = self._clock.monotonic_ms() + LIMIT_MS
         pause_ms = FIRST_PAUSE_MS
@@ -222,6 +232,8 @@ class SharePersister:
             try:
                 return await self._once(key, kind, ask_here, fields, is_wanted)
             except ApiError as error:
+                if error.code is ErrorCode.network_exception:
+                    unanswered()
                 is_over = self._clock.monotonic_ms() + pause_ms > until_ms
                 if error.code not in AGAIN or is_over:
                     raise

@@ -25,6 +25,8 @@ class States:
         self.deletions = asyncio.Event()
         """They wait for it, too."""
         self.deletions.set()
+        self.lost_tries = 0
+        """So many deletions are answered at their second try only."""
         self.there: dict[ShareKey, int] = {}
         """The states that there are, with their epochs."""
         self.is_wanted: Callable[[], bool] = lambda: True
@@ -43,9 +45,17 @@ class States:
         await self._ask(key)
         self.there[key] = state_epoch
 
-    async def delete(self, key: ShareKey, is_wanted: Callable[[], bool]) -> None:
+    async def delete(
+        self,
+        key: ShareKey,
+        is_wanted: Callable[[], bool],
+        unanswered: Callable[[], None],
+    ) -> None:
         self.is_wanted = is_wanted
         await self.deletions.wait()
+        if self.lost_tries:
+            self.lost_tries -= 1
+            unanswered()
         await self._ask(key)
         self.deleted.append(key)
         self.there.pop(key, None)

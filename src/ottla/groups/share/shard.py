@@ -133,6 +133,10 @@ class ShareGroupShard:
         topics = {} if group is None else group.states.initialized
         return {topic_id: topic.partitions for topic_id, topic in topics.items()}
 
+    def being_deleted(self) -> list[str]:
+        """The groups of which a deletion of states was begun, and has not ended well."""
+        return [name for name, group in self.groups.items() if group.states.deleting]
+
     def groups_of(self, topic_id: UUID, partition: int) -> list[str]:
         """The groups with state of this partition."""
         return [
