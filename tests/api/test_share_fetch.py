@@ -11,6 +11,7 @@ import pytest
 
 from ottla.network.client_session import ClientSession
 from ottla.protocol.errors import ErrorCode
+from ottla.replica import share_state_check
 from ottla.replica.shared_partition import SharedPartition
 from ottla.share.stored import ShareKey
 
@@ -548,6 +549,37 @@ async def test_a_topic_that_is_deleted_while_its_records_are_acquired(
     await shares.initialize()
     await shares.produce(b"c")
     assert acquired(await shares.fetch("a")) == [(0, 0, 1)]
+
+
+@pytest.mark.parametrize("start", [-1, 0])
+async def test_a_state_that_began_anew_under_a_session_is_noticed_where_nothing_is_read(
+    shares: Bench, monkeypatch: pytest.MonkeyPatch, start: int
+) -> None:
+    """The group was deleted, and another one has its name, or its offsets were set back, while a
+    member had a session: what the leader knows says that there is nothing to read."""
+    monkeypatch.setattr(share_state_check, "CHECK_S", 0)
+    await shares.configure("share.auto.offset.reset", "earliest")
+    await shares.produce(b"a", b"b")
+    assert acquired(await shares.fetch("a")) == [(0, 1, 1)]
+    assert await shares.acknowledge("a", (0, 1, ACCEPT)) is OK
+    for _ in range(2):
+        assert acquired(await shares.fetch("a", max_wait=0)) == []
+    if start == -1:
+        await shares.node.shares.persister.delete(shares.key())
+    await shares.initialize(start=start)
+    assert acquired(await shares.fetch("b")) == [(0, 1, 1)]
+    assert await shares.acknowledge("b", (0, 1, ACCEPT)) is OK
+
+
+async def test_a_state_that_is_gone_under_a_session_is_noticed(
+    shares: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(share_state_check, "CHECK_S", 0)
+    await shares.ask("a")
+    await shares.node.shares.persister.delete(shares.key())
+    part = await shares.fetch("a")
+    assert part.error_code is ErrorCode.unknown_server_error
+    assert "has not been initialized" in part.error_message
 
 
 async def test_locks_do_not_go_by_a_clock_that_is_set(

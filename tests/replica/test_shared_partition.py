@@ -18,6 +18,7 @@ from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surround
 from ottla.runtime.background import Background
 from ottla.share.acquisition import AcquireMode, LogBatch, Wish
 from ottla.share.record_state import Cause, RecordState
+from ottla.share.shard import Summary
 from ottla.share.share_partition import AckBatch, Letter, ShareSettings, StoredState, Write
 from ottla.share.state_batch import StateBatch
 from ottla.share.stored import ShareKey
@@ -83,6 +84,9 @@ class Bench:
         self.writes.append(write)
         if self.write_errors:
             raise ApiError(self.write_errors.pop(0))
+
+    async def summary(self, key: ShareKey) -> Summary:
+        raise AssertionError("nothing waits so long here")
 
     async def first_offset(self, partition: Any, reset: OffsetReset) -> int:
         return 2

@@ -20,6 +20,7 @@ from ottla.replica.shared_partition import GroupTerms, SharedPartition, Surround
 from ottla.replica.shared_partitions import PART, PARTITION_WEIGHT, SharedPartitions
 from ottla.runtime.background import Background
 from ottla.share.acquisition import AcquireMode, LogBatch, Wish
+from ottla.share.shard import Summary
 from ottla.share.share_partition import ShareSettings, StoredState, Write
 from ottla.share.stored import ShareKey
 
@@ -61,6 +62,9 @@ class Bench:
         if self.refusals:
             self.refusals -= 1
             raise ApiError(ErrorCode.network_exception)
+
+    async def summary(self, key: ShareKey) -> Summary:
+        raise AssertionError("nothing waits so long here")
 
     async def first_offset(self, partition: Any, reset: OffsetReset) -> int:
         return 0

@@ -260,6 +260,8 @@ class _Fetching:
             if likely_bytes:
                 ready.append((where, shared))
                 self._likely_bytes += likely_bytes
+            else:
+                shared.check_state()
         return ready, watched
 
     async def _hand_out(

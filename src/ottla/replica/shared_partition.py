@@ -8,8 +8,8 @@ One fetch reads at a time, so that no two are handed the same records; one write
 time, and takes along everything that was said meanwhile. A record's end is answered once it is
 written.
 
-When it is gone, because this broker leads no more or the share coordinator has fenced it, the next
-request makes another one.
+When it is gone, because this broker leads no more or the share coordinator has fenced it or has
+another state (`share_state_check`), the next request makes another one.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from ottla.replica.disk_reads import DiskReads
 from ottla.replica.partition import Partition
 from ottla.replica.share_history import ShareHistory
 from ottla.replica.share_reads import ReadBatches, read_batches
+from ottla.replica.share_state_check import ShareStateCheck, Summaries
 from ottla.runtime.background import Background
 from ottla.runtime.clock import Clock
 from ottla.runtime.waiting import Watcher, wake
@@ -81,7 +82,7 @@ class GroupTerms(NamedTuple):
     """The topic of dead letters; empty: the group has none."""
 
 
-class Persister(Protocol):
+class Persister(Summaries, Protocol):
     """As `ottla.coordinator.share_persister.SharePersister`. All raise ApiError."""
 
     async def read(self, key: ShareKey, leader_epoch: int) -> StoredState: ...
@@ -168,6 +169,9 @@ class SharedPartition:
         self._is_grace = False
         """The timer was late: what is over then ends, even if it is late again."""
         self._retry: asyncio.TimerHandle | None = None
+        self._check = ShareStateCheck(
+            key, self._leader_epoch, around.persister, around.background, self.end
+        )
         around.background.spawn(self._load())
 
     @property
@@ -197,6 +201,7 @@ class SharedPartition:
     async def _load(self) -> None:
         try:
             state = await self._around.persister.read(self.key, self._leader_epoch)
+            self._check.read(state.state_epoch, state.start_offset)
             is_start_new = state.start_offset == NO_OFFSET
             if is_start_new:
                 first = await self._around.first_offset(self.partition, self._terms.reset)
@@ -285,6 +290,18 @@ class SharedPartition:
         """Changes whenever a read has led to something."""
         shares = self._shares
         return (0, 0) if shares is None else (shares.start_offset, shares.next_fetch_offset())
+
+    def check_state(self) -> None:
+        """Somebody waits here for records: asks, not often, whether the state is still stored."""
+        shares = self._shares
+        if (
+            shares is not None
+            and self._check.is_due
+            and self.is_current
+            and not self._is_writing
+            and not shares.has_unwritten
+        ):
+            self._check.begin()
 
     async def hand_out(self, wish: Wish, max_bytes: int, is_wanted: Callable[[], bool]) -> Handed:
         """Records for a member, maybe none; none if it is gone by the time that they are read.
@@ -450,6 +467,7 @@ class SharedPartition:
 
     async def _write_once(self, shares: SharePartition) -> ApiError | None:
         write = shares.begin_write()
+        self._check.writing()
         error = None
         try:
             await self._around.persister.write(
@@ -462,6 +480,8 @@ class SharedPartition:
             if refused.code is ErrorCode.invalid_request:
                 # The state is gone: the group or the topic was deleted.
                 self.end()
+        if error is None:
+            self._check.written(write)
         shares.end_write(is_written=error is None)
         self._keep_notes(shares)
         if not self.is_gone:
