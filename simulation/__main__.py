@@ -72,7 +72,7 @@ def arguments(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--deletions",
         action="store_true",
-        help="with a share group that is deleted again and again beside another one",
+        help="with share groups that are deleted again and again, or whose topic is",
     )
     parser.add_argument(
         "--streams", action="store_true", help="with the members of a streams group (KIP-1071)"

@@ -82,6 +82,12 @@ class Connections:
         """The leader returned an error or no response: look it up again."""
         self.leaders.pop((topic, partition), None)
 
+    def forget_topic(self, topic: str) -> None:
+        """It was deleted: another one of its name begins with the first leader epochs again."""
+        for known in (self.leaders, self._last_epochs):
+            for partition_key in [each for each in known if each[0] == topic]:
+                del known[partition_key]
+
     async def coordinator(self, key: str, kind: int = GROUP) -> int:
         """The coordinator of a group or transactional id. Raises NoAnswerError."""
         found = self.coordinators.get((key, kind))

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from ottla.groups.share import state_partitions
 from ottla.groups.share.shard import ShareGroupShard
+from ottla.replica.shared_partition import SharedPartition
 from ottla.share import shard, share_partition
 from ottla.share.acquisition import Acquisition
 from ottla.share.in_flight import WRITTEN, Run
 from ottla.share.record_state import STATE_AFTER, AckType, RecordState
 from ottla.share.shard import ShareShard
 from ottla.share.share_partition import SharePartition
-from ottla.share.stored import Snapshot, Update
+from ottla.share.stored import NO_EPOCH, Snapshot, Update
 from simulation.pace import Pace
 from simulation.planted import Patch, Sighting
 
@@ -162,8 +163,40 @@ def a_deletion_forgets_the_first_partition_only(patch: Patch) -> None:
     patch.setattr(state_partitions, "all_deleting", all_deleting)
 
 
+def a_leader_keeps_the_state_of_a_deleted_group(patch: Patch) -> None:
+    """It does not ask whether it is still stored, and has nothing to write."""
+    patch.setattr(SharedPartition, "check_state", lambda self: None)
+
+
+def a_leader_writes_into_a_state_that_it_has_not_read(patch: Patch) -> None:
+    """That of the next group of the name, as in Kafka."""
+    right = ShareShard.write
+
+    def write(self: ShareShard, key: Any, state_epoch: int, leader_epoch: int, *given: Any) -> None:
+        known = self.known.get(key)
+        if known is None:
+            right(self, key, state_epoch, leader_epoch, *given)
+            return
+        state = known.state
+        known.state = state._replace(leader_epoch=max(leader_epoch, state.leader_epoch))
+        try:
+            right(self, key, NO_EPOCH, leader_epoch, *given)
+        finally:
+            known.state = state
+
+    patch.setattr(ShareShard, "write", write)
+
+
+def states_of_deleted_topics_stay(patch: Patch) -> None:
+    """A share coordinator keeps what groups had read of a topic that is gone."""
+    patch.setattr(ShareShard, "topics_deleted", lambda *_: False)
+
+
 PLANTED_DELETIONS: Final[dict[Callable[[Patch], None], Sighting]] = {
     a_share_coordinator_deletes_nothing: Sighting(pace=Pace.SWIFT),
     a_deletion_forgets_the_first_partition_only: Sighting(pace=Pace.SWIFT),
+    a_leader_keeps_the_state_of_a_deleted_group: Sighting(pace=Pace.SWIFT),
+    a_leader_writes_into_a_state_that_it_has_not_read: Sighting(pace=Pace.SWIFT),
+    states_of_deleted_topics_stay: Sighting(pace=Pace.SWIFT),
 }
 """Of runs with `--deletions`."""

@@ -1,11 +1,15 @@
 """A share group that is made and deleted again and again (KIP-932), under one name.
 
-In each life a member joins, reads some records, accepts them and leaves; sometimes the group's
-offsets are set or deleted then (AlterShareGroupOffsets, DeleteShareGroupOffsets); then the group is
-deleted (DeleteGroups). While there are faults, nobody knows which request arrives, and when. Once
-all is healed, and a deletion is confirmed:
+In each life a member joins, reads some records, accepts them and leaves; sometimes its share
+sessions go on, and keep what their leaders know of the group; sometimes the group's offsets are set
+or deleted then (AlterShareGroupOffsets, DeleteShareGroupOffsets); then the group is deleted
+(DeleteGroups). While there are faults, nobody knows which request arrives, and when. Once all is
+healed, and a deletion is confirmed:
 
-    a new group        is assigned all partitions, and begins at the first record, delivered once
+    a new group        is assigned all partitions, and gets through with all records from the first
+                       one, which is delivered once, on; a leader that still has the state of a
+                       group before may hand out any record until it notices, but no
+                       acknowledgement of that holds
     after the deletion there is no group of that name, and no share coordinator has state of it
 """
 
@@ -24,20 +28,35 @@ from simulation.cluster import OFFSETS, SHARE_STATES, TOPIC, Cluster
 from simulation.connection import RETRY_S, Connections, NoAnswerError
 from simulation.process import Process
 from simulation.replay import loaded
+from simulation.share_requests import (
+    LEAVES,
+    Run,
+    heartbeat,
+    parts_of,
+    runs_of,
+    session_end,
+    share_fetch,
+)
 from simulation.violation import Violation
 
 GROUP: Final = "gone"
-HEARTBEAT, FETCH, ACKNOWLEDGE = 76, 78, 79
 DELETE_GROUPS, ALTER_OFFSETS, DELETE_OFFSETS = 42, 91, 92
-ACCEPT: Final = 1
-LEAVES: Final = -1
-FINAL_EPOCH: Final = -1
-JOINS_WITHIN_S: Final = 20
+JOINS_WITHIN_S: Final = 40
+"""A deletion may be late (`ottla.coordinator.late_deletions`)."""
+READ_WITHIN_S: Final = 60
+"""A write that failed is tried again after a while (`ottla.replica.shared_partition`)."""
 DELETED_WITHIN_S: Final = 40
 LATE_S: Final = 2
 """What was still under way has arrived by then."""
 ALTERED: Final = 0.3
 OFFSETS_DELETED: Final = 0.3
+GOES_ON: Final = 0.4
+"""How often a session outlives its member's place in the group."""
+SOME: Final = (1, 2, 3)
+MANY: Final = (5, 20, 50)
+"""Records of one fetch."""
+READS_AGAIN: Final = 0.3
+"""How often one that did is used again."""
 
 
 class ShareDeletions:
@@ -48,9 +67,9 @@ class ShareDeletions:
         self._random = Random(f"{cluster.seed} share deletions")
         self._connections = Connections("share-deletions", cluster.addresses)
         self._topic_id: UUID | None = None
-        self._open: dict[tuple[int, str], None] = {}
-        """By broker and member: share sessions whose end was not answered. As long as there is one,
-        a leader goes on with what it knows of the group, as Kafka's."""
+        self._open: dict[tuple[int, str], tuple[int, int, list[Run]]] = {}
+        """By broker and member, share sessions that may be there: a partition, the next epoch, and
+        which records it has. A leader with one goes on with what it knows of the group."""
         self._is_stopping = False
         self._has_stopped = False
         self.deleted = 0
@@ -82,13 +101,11 @@ class ShareDeletions:
             return  # what was lost may have been the deletion
         await self._delete(DELETED_WITHIN_S)
         await asyncio.sleep(LATE_S)
-        for broker, member in list(self._open):
-            await self._ask(broker, 0, self._end(member, 0, []))
-            del self._open[broker, member]
         await self._delete(DELETED_WITHIN_S)
-        for _ in range(2):
+        for is_checked in (False, True, False, True):
+            # The first one of two leaves sessions and records for the second.
             try:
-                await self._life(is_checked=True)
+                await self._life(is_checked=is_checked)
             except NoAnswerError as error:
                 raise Violation(
                     f"share group {GROUP}: no answer in a whole cluster: {error}"
@@ -121,7 +138,11 @@ class ShareDeletions:
             )
         try:
             for partition in assigned:
-                await self._read(member, partition, is_checked=is_checked)
+                if is_checked:
+                    await self._read_all(member, partition)
+                else:
+                    await self._read(member, partition)
+                    await self._read_again()
         finally:
             await self._beat(member, LEAVES)
 
@@ -151,75 +172,99 @@ class ShareDeletions:
         return sorted(assigned)
 
     async def _beat(self, member: str, epoch: int) -> Any:
-        build = messages_of(HEARTBEAT, 1, "request")
-        request = build.ShareGroupHeartbeatRequest(
-            group_id=GROUP,
-            member_id=member,
-            member_epoch=epoch,
-            rack_id=None,
-            subscribed_topic_names=(TOPIC,) if epoch == 0 else None,
-        )
+        request = heartbeat(GROUP, TOPIC, member, epoch)
         return await self._ask_coordinator(request)
 
-    async def _read(self, member: str, partition: int, *, is_checked: bool) -> None:
-        """Some records of a partition, which are accepted; then the session ends."""
-        found: list[tuple[int, int]] = []
+    async def _read(self, member: str, partition: int) -> None:
+        """Some records of a partition, which are accepted; then the session may end."""
+        found: list[Run] = []
         for epoch in range(3):
             leader = await self._connections.leader(TOPIC, partition)
             acks, found = found, []
-            self._open[leader, member] = None
-            answer = await self._ask(leader, partition, self._fetch(member, partition, epoch, acks))
-            for topic in answer.responses:
-                for each in topic.partitions:
-                    if each.error_code is not ErrorCode.none:
-                        self._connections.forget_leader(TOPIC, partition)
-                    for run in each.acquired_records:
-                        if is_checked and epoch == 0 and not found:
-                            self._check_first(partition, run)
-                        found.append((run.first_offset, run.last_offset))
-        await self._ask(leader, partition, self._end(member, partition, found))
+            answer = await self._fetched(leader, member, partition, epoch, acks)
+            for each in parts_of(answer):
+                found += runs_of(each.acquired_records)
+            self._open[leader, member] = partition, epoch + 1, found
+        if self._random.random() >= GOES_ON:
+            await self._end(leader, member, partition, found)
+
+    async def _read_again(self) -> None:
+        """In a session of a member that has left the group, mostly deleted since."""
+        if not self._open or self._random.random() >= READS_AGAIN:
+            return
+        leader, member = self._random.choice(list(self._open))
+        partition, epoch, acks = self._open.pop((leader, member))
+        answer = await self._fetched(leader, member, partition, epoch, acks)
+        if answer.error_code is ErrorCode.none:
+            found = [run for each in parts_of(answer) for run in runs_of(each.acquired_records)]
+            self._open[leader, member] = partition, epoch + 1, found
+
+    async def _read_all(self, member: str, partition: int) -> None:
+        """All records of a partition that is whole, one session after the other. Raises
+        Violation."""
+        name = f"share group {GROUP}, {TOPIC}-{partition}"
+        end, until_s = self._end_of(partition), self._cluster.loop.time() + READ_WITHIN_S
+        accepted = doubtful = refused = 0
+        """Up to here; perhaps up to there, as another leader was elected meanwhile."""
+        held: list[Any] = []
+        leader, epoch = -1, 0
+        while accepted < end:
+            if self._cluster.loop.time() > until_s:
+                raise Violation(f"{name}: at offset {accepted} of {end} after {READ_WITHIN_S} s")
+            before, leader = leader, await self._connections.leader(TOPIC, partition)
+            if leader != before:
+                doubtful = max(doubtful, refused)
+                held, epoch = [], 0
+            acks, held = held, []
+            answer = await self._fetched(leader, member, partition, epoch, runs_of(acks), MANY)
+            epoch += 1
+            refused = max([refused, *(each.last_offset + 1 for each in acks)])
+            if answer.error_code is not ErrorCode.none:
+                epoch = 0
+                await asyncio.sleep(RETRY_S)
+            for each in parts_of(answer):
+                if ErrorCode(each.acknowledge_error_code) is ErrorCode.none:
+                    for run in acks:
+                        if not accepted <= run.first_offset <= max(accepted, doubtful):
+                            raise Violation(f"{name}: {run.first_offset} follows on {accepted}")
+                        if not accepted and not doubtful and run.delivery_count != 1:
+                            raise Violation(f"{name}: begins with delivery {run.delivery_count}")
+                        accepted = run.last_offset + 1
+                if each.error_code is not ErrorCode.none:
+                    self._connections.forget_leader(TOPIC, partition)
+                    await asyncio.sleep(RETRY_S)
+                held += each.acquired_records
+            self._open[leader, member] = partition, epoch, runs_of(held)
+        if self._random.random() >= GOES_ON:
+            await self._end(leader, member, partition, runs_of(held))
+
+    def _end_of(self, partition: int) -> int:
+        """The high watermark, as its leader knows it."""
+        state = self._cluster.state(TOPIC, partition)
+        node = None if state is None else self._cluster.brokers[state["leader"]].node
+        copy = None if node is None else node.partitions.get(TOPIC, partition)
+        return 0 if copy is None else int(copy.high_watermark)
+
+    async def _fetched(
+        self,
+        leader: int,
+        member: str,
+        partition: int,
+        epoch: int,
+        accepts: list[Run],
+        most: tuple[int, ...] = SOME,
+    ) -> Any:
+        self._open.setdefault((leader, member), (partition, epoch, []))
+        count = self._random.choice(most)
+        topic_id = self._topic_id
+        request = share_fetch(GROUP, member, topic_id, partition, epoch, accepts, count)
+        return await self._ask(leader, partition, request)
+
+    async def _end(self, leader: int, member: str, partition: int, accepts: list[Run]) -> None:
+        """Accepts these, and ends the session."""
+        request = session_end(GROUP, member, self._topic_id, partition, accepts)
+        await self._ask(leader, partition, request)
         self._open.pop((leader, member), None)
-
-    def _check_first(self, partition: int, run: Any) -> None:
-        if (run.first_offset, run.delivery_count) != (0, 1):
-            raise Violation(
-                f"share group {GROUP} begins again in {TOPIC}-{partition} at offset "
-                f"{run.first_offset}, delivery {run.delivery_count}"
-            )
-
-    def _fetch(self, member: str, partition: int, epoch: int, acks: list[tuple[int, int]]) -> Any:
-        build = messages_of(FETCH, 2, "request")
-        wanted = build.FetchPartition(
-            partition_index=partition, acknowledgement_batches=_batches(build, acks)
-        )
-        return build.ShareFetchRequest(
-            group_id=GROUP,
-            member_id=member,
-            share_session_epoch=epoch,
-            max_wait=200,
-            min_bytes=1,
-            max_bytes=1 << 20,
-            max_records=self._random.randrange(1, 8),
-            batch_size=8,
-            share_acquire_mode=0,
-            is_renew_ack=False,
-            topics=(build.FetchTopic(topic_id=self._topic_id, partitions=(wanted,)),),
-            forgotten_topics_data=(),
-        )
-
-    def _end(self, member: str, partition: int, acks: list[tuple[int, int]]) -> Any:
-        build = messages_of(ACKNOWLEDGE, 2, "request")
-        part = build.AcknowledgePartition(
-            partition_index=partition, acknowledgement_batches=_batches(build, acks)
-        )
-        topics = (build.AcknowledgeTopic(topic_id=self._topic_id, partitions=(part,)),)
-        return build.ShareAcknowledgeRequest(
-            group_id=GROUP,
-            member_id=member,
-            share_session_epoch=FINAL_EPOCH,
-            is_renew_ack=False,
-            topics=topics if acks else (),
-        )
 
     async def _ask(self, broker: int, partition: int, request: Any) -> Any:
         try:
@@ -276,12 +321,3 @@ class ShareDeletions:
             self._connections.forget_coordinator(GROUP)
             await asyncio.sleep(RETRY_S)
         raise Violation(f"share group {GROUP} is not deleted after {within_s:.0f} s: {why}")
-
-
-def _batches(build: Any, acks: list[tuple[int, int]]) -> tuple[Any, ...]:
-    return tuple(
-        build.AcknowledgementBatch(
-            first_offset=first, last_offset=last, acknowledge_types=(ACCEPT,)
-        )
-        for first, last in acks
-    )

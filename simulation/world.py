@@ -39,6 +39,7 @@ from simulation.replicas import content
 from simulation.share_clients import ShareClients
 from simulation.share_deletions import ShareDeletions
 from simulation.share_faults import draw_share_faults
+from simulation.share_topics import ShareTopics
 from simulation.size import size_of
 from simulation.streams_clients import StreamsClients
 from simulation.streams_faults import draw_streams_faults
@@ -114,8 +115,8 @@ class World:
         keeps its run. `consumers`: the group's members speak the consumer protocol (KIP-848).
         `conversions`: each speaks it or the classic one. `shares`: with a share group (KIP-932)
         beside the others. `letters`: that with dead letters (KIP-1191). `deletions`: with another
-        one beside it that is deleted again and again. `streams`: with a streams group
-        (KIP-1071)."""
+        one beside it that is deleted again and again, and one whose topic is. `streams`: with a
+        streams group (KIP-1071)."""
         plan = Random(f"{seed} plan")
         self.seed = seed
         pace = pace_of(seed) if pace is None else pace
@@ -125,7 +126,8 @@ class World:
         member: Callable[..., Member] = EpochMember if consumers else Member
         self.workload = Workload(self.cluster, plan, either_member if conversions else member)
         self.shares = ShareClients(self.cluster, self.workload, letters=letters) if shares else None
-        self.deletions = ShareDeletions(self.cluster) if deletions else None
+        of_deletions = (ShareDeletions, ShareTopics) if deletions else ()
+        self.deletions = [each(self.cluster) for each in of_deletions]
         self.streams = StreamsClients(self.cluster) if streams else None
         self._watches_group = consumers or conversions or shares or streams
         if conversions:
@@ -219,8 +221,8 @@ class World:
         self.workload.start()
         if self.shares is not None:
             await self.shares.start()
-        if self.deletions is not None:
-            await self.deletions.start()
+        for each in self.deletions:
+            await each.start()
         if self.streams is not None:
             await self.streams.start()
         if self.transactional is not None:
@@ -252,8 +254,8 @@ class World:
             self.transactional.judge()
         if self.shares is not None:
             await self.shares.settle()
-        if self.deletions is not None:
-            await self.deletions.settle()
+        for each in self.deletions:
+            await each.settle()
         if self.streams is not None:
             await self.streams.settle()
         await self._until(self._are_replicas_equal)
