@@ -781,6 +781,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(iceberg, "committing", committing)
     patch.setattr(iceberg, "set_written", set_written)
     patch.setattr(iceberg, "mark", lambda frame, *_: frame)
+    patch.setattr(iceberg, "is_same", lambda *_: False)
     patch.setattr(jdbc, "Connection", FakeConnection)
     patch.setattr(jdbc, "copy_line", nothing)
     patch.setattr(jdbc, "chunks_of", lambda frame: frame.rows)
