@@ -49,6 +49,7 @@ from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.running import ended
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.spark.jvm.plan import nodes
+from ottla.pipelines.spark.session_settings import ValuesAsBefore
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -191,9 +192,11 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         failures=checked.sink.failures,
     )
 
+    values = ValuesAsBefore(frame.sparkSession)
+
     def start_query() -> StreamingQuery:
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
-        with local_files(runner.spark, location, *checked.sink.folders):
+        with local_files(runner.spark, location, *checked.sink.folders), values.again():
             return writer.start()
 
     def probe() -> str | None:
@@ -208,21 +211,23 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     def replan() -> None:
         nonlocal frame, writer
         assert specification.rebuild is not None
-        again = replace(specification, frame=specification.rebuild())
-        sink = checked.sink_of(again)
-        sink.forget()
-        for notice in sink.check():
-            log.warning("%s", notice)
-        sink.make()
-        frame = again.frame
-        runner.use(sink, tuple(source for _, source in sources_of(frame)))
-        writer = stream_writer(checked, frame, runner, guard)[0]
+        with values.again():
+            again = replace(specification, frame=specification.rebuild())
+            sink = checked.sink_of(again)
+            sink.forget()
+            for notice in sink.check():
+                log.warning("%s", notice)
+            sink.make()
+            frame = again.frame
+            runner.use(sink, tuple(source for _, source in sources_of(frame)))
+            writer = stream_writer(checked, frame, runner, guard)[0]
 
     def constrain() -> bool:
         nonlocal writer
         if not runner.sink.has_new_constraints():
             return False
-        writer = stream_writer(checked, frame, runner, guard)[0]
+        with values.again():
+            writer = stream_writer(checked, frame, runner, guard)[0]
         return True
 
     return supervised(

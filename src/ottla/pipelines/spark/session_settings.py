@@ -6,8 +6,21 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ottla.pipelines.spark.defaults import TIME_ZONE
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+OF_VALUES: Final = (
+    TIME_ZONE,
+    "spark.sql.ansi.enabled",
+    "spark.sql.caseSensitive",
+    "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.legacy.timeParserPolicy",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.storeAssignmentPolicy",
+)
+"""By these Spark makes other values, or other texts, of the same row."""
 
 KEEPS_VALUES: Final = {"spark.sql.storeAssignmentPolicy": "STRICT"}
 """A column whose type does not hold each value of the rows fails the statement that writes them:
@@ -16,16 +29,34 @@ the table may have got another type since the start compared them. By default Sp
 
 
 @contextlib.contextmanager
-def settings_of(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Give a session these settings for the block."""
+def settings_of(session: SparkSession, settings: Mapping[str, str | None]) -> Iterator[None]:
+    """Give a session these settings for the block; None: the default."""
     before = {name: session.conf.get(name, None) for name in settings}
     try:
-        for name, value in settings.items():
-            session.conf.set(name, value)
+        _give(session, settings)
         yield
     finally:
-        for name, former in before.items():
-            if former is None:
-                session.conf.unset(name)
-            else:
-                session.conf.set(name, former)
+        _give(session, before)
+
+
+def _give(session: SparkSession, settings: Mapping[str, str | None]) -> None:
+    for name, value in settings.items():
+        if value is None:
+            session.conf.unset(name)
+        else:
+            session.conf.set(name, value)
+
+
+class ValuesAsBefore:
+    """What a session made of a row when this was made: Spark takes a copy of the session for each
+    start of a query, and the user may have changed the session in between."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+        self._settings = {name: session.conf.get(name, None) for name in OF_VALUES}
+
+    def again(self) -> contextlib.AbstractContextManager[None]:
+        """Give the session for the block those settings that have changed."""
+        now = {name: self._session.conf.get(name, None) for name in OF_VALUES}
+        changed = {name: value for name, value in self._settings.items() if now[name] != value}
+        return settings_of(self._session, changed)

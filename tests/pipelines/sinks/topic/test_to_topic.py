@@ -16,6 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.pipelines import PipelineError, to_delta, to_topic, topic
 from ottla.pipelines.checkpoint import topic_watch
+from ottla.pipelines.failures.table import BROKER
+from ottla.pipelines.run import supervisor
 from ottla.pipelines.sinks.topic import sink as topic_sink
 from ottla.pipelines.sinks.topic.jvm import BatchProducer
 from ottla.pipelines.sinks.topic.sink import TASKS
@@ -155,6 +157,62 @@ def test_what_does_not_fit_is_refused(
     (job.checkpoint / TASKS.name).write_text("{}")
     (job.checkpoint / f".{TASKS.name}.crc").unlink(missing_ok=True)
     assert "is damaged" in refusal()
+
+
+CHANGED = {
+    "spark.sql.ansi.enabled": "false",  # a cast of DECIMAL to STRING
+    "spark.sql.session.timeZone": "Asia/Tokyo",  # times in JSON
+    "spark.sql.jsonGenerator.ignoreNullFields": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.shuffle.partitions": "7",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def test_settings_that_change_while_the_query_runs_change_no_record(
+    spark: Any, job: Job, produce: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start of the query, also one after a failure, takes a copy of the user's session."""
+    schema = "amount DECIMAL(20,10), at TIMESTAMP, word STRING"
+    frame = topic(spark, job.source, bootstrap_servers=job.bootstrap, schema=schema)
+    query = to_topic(
+        frame.select("value.*"),
+        job.target,
+        bootstrap_servers=job.bootstrap,
+        checkpoint=job.checkpoint,
+        key="amount",
+    )
+    write = topic_sink.TopicSink.write
+    failed: list[bool] = []
+
+    def fail_once(self: Any, *batch: Any) -> int:
+        if not failed:
+            failed.append(True)
+            raise RuntimeError("the broker is away for a moment")
+        return write(self, *batch)
+
+    def take() -> None:
+        produce(job.source, [("k", '{"amount": "0.0000000000", "at": "2026-01-01T20:00:00Z"}')])
+        query.processAllAvailable()
+
+    before = {name: spark.conf.get(name, None) for name in CHANGED}
+    try:
+        take()
+        for name, value in CHANGED.items():
+            spark.conf.set(name, value)
+        take()
+        monkeypatch.setattr(supervisor, "passes_by_itself", lambda *_: BROKER)
+        monkeypatch.setattr(topic_sink.TopicSink, "write", fail_once)
+        take()
+        assert {name: spark.conf.get(name) for name in CHANGED} == CHANGED, "they are the user's"
+    finally:
+        for name, former in before.items():
+            spark.conf.unset(name) if former is None else spark.conf.set(name, former)
+        query.stop()
+    assert failed
+    found = [(message.key(), message.value()) for message in read(job.bootstrap, job.target)]
+    record = b'{"amount":0E-10,"at":"2026-01-01T20:00:00.000Z"}'
+    assert found == [(b"0.0000000000", record)] * 3
 
 
 def test_a_task_that_is_refused_is_one_line(job: Job, produce: Callable[..., None]) -> None:
