@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +27,11 @@ from ottla.pipelines.sinks.delta.state_ahead import StateAhead
 from ottla.pipelines.sinks.delta.target import Target
 from ottla.pipelines.sinks.delta.widening import can_widen
 from ottla.pipelines.spark.jvm.delta_log import Snapshot
+from ottla.pipelines.target.changed_columns import (
+    changed_columns,
+    check_partition_by,
+    check_partitioned,
+)
 from ottla.pipelines.target.commit_metadata import continued_by
 from ottla.pipelines.target.constraints import (
     Constraint,
@@ -43,7 +49,6 @@ from ottla.pipelines.target.delta_table import (
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind
-from ottla.pipelines.target.narrower_types import added_columns, narrower
 from ottla.pipelines.target.port import Sink
 from ottla.pipelines.target.restored import still_held
 from ottla.pipelines.target.written import check_written
@@ -265,12 +270,7 @@ class DeltaSink(Sink):
         Raises PipelineError: the target holds something else, or the columns do not fit.
         """
         schema = self._table_schema()
-        unknown = [name for name in self.partition_by if name not in schema.names]
-        if unknown:
-            raise PipelineError(
-                f"partition_by={unknown[0]!r} is not a column of the frame: it has "
-                f"{', '.join(schema.names)}"
-            )
+        check_partition_by(self.partition_by, schema)
         if not self.target.location:
             return []
         if self.table.holds_other_files():
@@ -280,12 +280,7 @@ class DeltaSink(Sink):
         snapshot = self.table.snapshot()
         if snapshot.version < 0:
             return []
-        if self.partition_by and self.partition_by != snapshot.partition_columns:
-            has = ", ".join(snapshot.partition_columns) or "no column"
-            raise PipelineError(
-                f"The table {self.name} is partitioned by {has}, not by "
-                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
-            )
+        check_partitioned(self.partition_by, snapshot.partition_columns, self.name)
         check_kind(self.keyed, self.name, self.schema, snapshot.schema)
         self._check_judged_alone(snapshot)
         self._check_padded(snapshot.schema)
@@ -345,42 +340,20 @@ class DeltaSink(Sink):
 
     def _compare(self, table: Snapshot) -> list[str]:
         """Return the columns that the table gets or widens, a line each. Raises PipelineError."""
-        widened = self._widened(table)
-        extra = added_columns(self._table_schema(), table.schema)
-        if extra and self.schema_changes == "refuse":
-            name, kind = extra[0]
-            raise PipelineError(
-                f"The frame has the column {name} ({kind}), which the table {self.name} does not "
-                "have: select the table's columns, or write schema_changes='add'"
-            )
-        added = [f"The table {self.name} gets the column {name} ({kind})" for name, kind in extra]
-        return widened + added
-
-    def _widened(self, table: Snapshot) -> list[str]:
-        """Return the columns that get the wider type of the rows, a line each.
-
-        Raises PipelineError for a column that does not hold each value of the rows.
-        """
         has_feature = table.properties().get(_TYPE_WIDENING) == "true"
-        lines = []
-        for name, rows, held in narrower(self._table_schema(), table.schema):
-            wide, narrow = rows.simpleString(), held.simpleString()
-            if self.schema_changes == "add" and can_widen(held, rows, has_feature=has_feature):
-                lines.append(
-                    f"The column {name} of the table {self.name}, {narrow}, becomes {wide}"
-                )
-                continue
-            ways = "cast it in the query, or write to a new table"
-            if can_widen(held, rows, has_feature=True):
-                ways = (
-                    "cast it in the query, or have the table widen it: schema_changes='add' and "
-                    f"ALTER TABLE {self._in_sql} SET TBLPROPERTIES ('{_TYPE_WIDENING}' = 'true')"
-                )
-            raise PipelineError(
-                f"The column {name} is {wide} in the rows and {narrow} in the table {self.name}, "
-                f"which does not hold each of its values: {ways}"
-            )
-        return lines
+        changed = changed_columns(
+            self._table_schema(),
+            table.schema,
+            self.name,
+            adds=self.schema_changes == "add",
+            can_widen=partial(can_widen, has_feature=has_feature),
+            could_widen=partial(can_widen, has_feature=True),
+            to_widen=(
+                f"schema_changes='add' and ALTER TABLE {self._in_sql} SET TBLPROPERTIES "
+                f"('{_TYPE_WIDENING}' = 'true')"
+            ),
+        )
+        return changed.lines(self.name)
 
     def make(self) -> None:
         """Create the table, empty, unless it exists. Raises PipelineError.

@@ -32,12 +32,17 @@ from ottla.pipelines.sinks.iceberg.table import (
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.sessions import is_same
 from ottla.pipelines.spark.session_settings import KEEPS_VALUES, settings_of
+from ottla.pipelines.target.changed_columns import (
+    changed_columns,
+    check_partition_by,
+    check_partitioned,
+)
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
 from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind, harm
-from ottla.pipelines.target.narrower_types import added_columns, narrower
+from ottla.pipelines.target.narrower_types import added_columns
 from ottla.pipelines.target.port import NO_VERSION, Sink
 from ottla.pipelines.target.upsert_statement import upsert_statement
 from ottla.pipelines.target.written import check_written
@@ -47,6 +52,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ottla.pipelines.sinks.iceberg.jvm import Snapshot
+    from ottla.pipelines.target.changed_columns import ChangedColumns
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
 
@@ -147,29 +153,15 @@ class IcebergSink(Sink):
         columns do not fit.
         """
         schema = self._table_schema()
-        unknown = [name for name in self.partition_by if name not in schema.names]
-        if unknown:
-            raise PipelineError(
-                f"partition_by={unknown[0]!r} is not a column of the frame: it has "
-                f"{', '.join(schema.names)}"
-            )
+        check_partition_by(self.partition_by, schema)
         table = self._loaded()
         if table is None:
             return []
-        if self.partition_by and self.partition_by != table.partition_columns:
-            has = ", ".join(table.partition_columns) or "no column"
-            raise PipelineError(
-                f"The table {self.name} is partitioned by {has}, not by "
-                f"{', '.join(self.partition_by)}: leave out partition_by, or choose another target"
-            )
+        check_partitioned(self.partition_by, table.partition_columns, self.name)
         there = self._schema_there()
         check_kind(self.keyed, self.name, self.schema, there)
         check_judged_alone(self.keyed, read_constraints({}, there), self.schema, self.name)
-        added, widened = self._compare(there)
-        return [
-            f"The column {name} of the table {self.name}, {held}, becomes {kind}"
-            for name, held, kind in widened
-        ] + [f"The table {self.name} gets the column {name} ({kind})" for name, kind in added]
+        return self._compare(there).lines(self.name)
 
     def _table_schema(self) -> StructType:
         """Return the columns that a table of these rows has."""
@@ -179,41 +171,27 @@ class IcebergSink(Sink):
         """Return the columns of the table that is there."""
         return self.spark.table(in_sql(self.table)).schema
 
-    def _compare(
-        self, there: StructType
-    ) -> tuple[list[tuple[str, str]], list[tuple[str, str, str]]]:
-        """Return the columns that the table gets (name, type), and those that get another type
-        (name, type in the table, type of the rows).
-
-        Raises PipelineError for columns that do not fit.
+    def _compare(self, there: StructType) -> ChangedColumns:
+        """Return the columns that the rows change. Raises PipelineError for those that do not
+        fit.
         """
-        rows, widened = self._table_schema(), []
-        for name, kind, held in narrower(rows, there):
-            wide, narrow = kind.simpleString(), held.simpleString()
-            if self.schema_changes == "add" and can_widen(held, kind):
-                widened.append((name, narrow, wide))
-                continue
-            ways = "cast it in the query, or write to a new table"
-            if can_widen(held, kind):
-                ways = "cast it in the query, or have the table widen it: schema_changes='add'"
-            raise PipelineError(
-                f"The column {name} is {wide} in the rows and {narrow} in the table {self.name}, "
-                f"which does not hold each of its values: {ways}"
-            )
-        added = added_columns(rows, there)
-        if added and self.schema_changes == "refuse":
-            name, kind_added = added[0]
-            raise PipelineError(
-                f"The frame has the column {name} ({kind_added}), which the table {self.name} does "
-                "not have: select the table's columns, or write schema_changes='add'"
-            )
+        rows = self._table_schema()
+        changed = changed_columns(
+            rows,
+            there,
+            self.name,
+            adds=self.schema_changes == "add",
+            can_widen=can_widen,
+            could_widen=can_widen,
+            to_widen="schema_changes='add'",
+        )
         for name, _ in added_columns(there, rows):
             if "." in name:
                 raise PipelineError(
                     f"The table {self.name} has the column {name}, which the rows lack, and Spark "
                     "writes no part of a column to Iceberg: add it in the query"
                 )
-        return added, widened
+        return changed
 
     def make(self) -> None:
         """Create the table, empty, unless it exists; add and widen columns.
