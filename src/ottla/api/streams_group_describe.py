@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 from ottla.api.context import Context
-from ottla.api.describe_groups import ALL_OPERATIONS, NOT_REQUESTED
+from ottla.api.described_groups import described_groups
 from ottla.api.group_assignments import task_ids
 from ottla.api.streams_group_heartbeat import is_enabled
-from ottla.groups.streams.describe import DescribedMember, DescribedTopology
+from ottla.groups.streams.describe import (
+    DescribedMember,
+    DescribedStreamsGroup,
+    DescribedTopology,
+)
 from ottla.groups.streams.description import Node, decode
 from ottla.groups.streams.offsets import TaskOffsets
 from ottla.groups.streams.tasks import HeldTasks, Tasks
 from ottla.groups.streams.topology import TopicInfo
 from ottla.protocol.access import Access, Operation, Resource
-from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.runtime.slices import Slices, parts
 
 KEY: Final = 89
@@ -31,44 +35,24 @@ AVAILABLE: Final = 3
 
 
 async def handle(request: Any, context: Context) -> Any:
-    """Each group once: a short request that repeats a large one would get gigabytes."""
-    described: dict[str, Any] = {}
-    slices = Slices()
-    for group in request.group_ids:
-        await slices.count()
-        if group not in described:
-            described[group] = await _described(group, request, context, slices)
-    return context.messages.StreamsGroupDescribeResponse(groups=tuple(described.values()))
-
-
-async def _described(group_id: str, request: Any, context: Context, slices: Slices) -> Any:
+    """Each group; see `described_groups`."""
     build = context.messages
-    try:
-        if not is_enabled(context):
-            raise ApiError(ErrorCode.unsupported_version)
-        group = await context.broker.groups.streams.describe(group_id)
-    except ApiError as error:
-        return build.DescribedGroup(
-            error_code=error.code,
-            error_message=error.message or None,
-            group_id=group_id,
-            authorized_operations=NOT_REQUESTED,
-        )
-    members = []
-    for each in group.members:
-        members.append(await _member(each, build, slices))
-    requested = request.include_authorized_operations
-    return build.DescribedGroup(
-        group_id=group.group,
-        group_state=group.state,
-        group_epoch=group.epoch,
-        assignment_epoch=group.assignment_epoch,
-        topology=await _topology(group.topology, build, slices),
-        members=tuple(members),
-        authorized_operations=ALL_OPERATIONS if requested else NOT_REQUESTED,
-        assignor_name=group.assignor,
-        **await _description(group.description, request, build, slices),
+    groups = await described_groups(
+        request,
+        context,
+        context.broker.groups.streams.describe,
+        partial(_member, build),
+        partial(_of_topology, request, build),
+        is_enabled=is_enabled(context),
     )
+    return build.StreamsGroupDescribeResponse(groups=groups)
+
+
+async def _of_topology(
+    request: Any, build: Any, group: DescribedStreamsGroup, slices: Slices
+) -> dict[str, Any]:
+    topology = await _topology(group.topology, build, slices)
+    return {"topology": topology, **await _description(group.description, request, build, slices)}
 
 
 async def _description(
@@ -147,7 +131,7 @@ def _pairs(pairs: tuple[tuple[str, str], ...], build: Any) -> Any:
     return tuple(build.KeyValue(key=key, value=value) for key, value in pairs)
 
 
-async def _member(described: DescribedMember, build: Any, slices: Slices) -> Any:
+async def _member(build: Any, described: DescribedMember, slices: Slices) -> Any:
     member, target, offsets = described
     endpoint = member.endpoint
     return build.Member(
