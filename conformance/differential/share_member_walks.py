@@ -100,12 +100,17 @@ class _Walk:
                 self._epochs.pop(member, None)
 
 
+def walk(session: Session, seed: int) -> None:
+    """The walk of this seed; both topics are there."""
+    _Walk(session, seed).run()
+
+
 def share_member_walks(session: Session, first: int) -> None:
     """The walks of ten seeds from the first one on."""
     for topic in TOPICS:
         session.create(topic, 1)
     for seed in range(first, first + SEEDS_OF_A_SCRIPT):
-        _Walk(session, seed).run()
+        walk(session, seed)
 
 
 SHARE_MEMBER_WALKS: Final = {

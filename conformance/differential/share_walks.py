@@ -114,7 +114,7 @@ class _Walk:
 
     def _fetch(self, member: str) -> None:
         random = self._random
-        acks = _without_releases(self._acks(member)) if random.random() < 0.3 else []
+        acks = without_releases(self._acks(member)) if random.random() < 0.3 else []
         found = self._sharing.fetch(
             member,
             acks,
@@ -147,10 +147,10 @@ class _Walk:
         if random.random() < 0.5:
             self._sharing.acknowledge(member, acks, epoch=epoch)
         else:
-            self._sharing.fetch(member, _without_releases(acks), epoch=epoch, max_records=1)
+            self._sharing.fetch(member, without_releases(acks), epoch=epoch, max_records=1)
 
 
-def _without_releases(acks: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+def without_releases(acks: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
     """The same, but what was to be released is accepted."""
     return [
         (first, last, *(ACCEPT if each == RELEASE else each for each in types))
