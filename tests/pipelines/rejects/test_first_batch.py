@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,12 @@ import pytest
 
 from ottla.pipelines import to_delta, topic
 from ottla.pipelines.errors import MostlyRejectedError
-from ottla.pipelines.rejects.first_batch import check_reasons
+from ottla.pipelines.kafka.records import Record
+from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.rejects.first_batch import check_reasons, half_is_sure_to_fit
 from ottla.pipelines.running import QUERIES
+from ottla.pipelines.source.parse import read_schema
+from ottla.pipelines.source.source import Source
 
 NO_OBJECT = "value is not a JSON object of the schema"
 
@@ -27,6 +32,35 @@ def test_the_most_frequent_reason_is_named_whatever_value_it_shows() -> None:
     reasons = [NO_OBJECT, "value.id is not a int: one", "value.id is not a int: two"]
     with pytest.raises(MostlyRejectedError, match=r"reason: value\.id is not a int: one\."):
         check_reasons("t", [*reasons])
+
+
+GOOD, BAD, UNSURE = b'{"id": 1}', b"plain", b"{'id': 1}"
+
+
+@pytest.mark.parametrize(
+    ("values", "is_sure"),
+    [
+        ([], True),
+        ([GOOD, None, BAD, BAD], True),  # a tombstone is no value that could be wrong
+        ([GOOD, BAD, BAD], False),
+        ([GOOD, UNSURE], True),
+        ([GOOD, UNSURE, UNSURE], False),
+        ([b'{"id": 1, "ID": 1}', b'{"id": "a"}'], False),
+    ],
+)
+def test_spark_is_asked_where_half_of_the_records_are_not_sure_to_fit(
+    values: list[bytes | None], is_sure: bool
+) -> None:
+    schemas = {
+        "key": read_schema(None, "key_schema"),
+        "value": read_schema("id BIGINT", "schema"),
+    }
+    kafka = read_settings("127.0.0.1:9", {})
+    source = Source("t", kafka, schemas, unknown_fields="reject")
+    records = [Record("t", 0, number, 0, b"k", one, None) for number, one in enumerate(values)]
+    assert half_is_sure_to_fit(records, source) is is_sure
+    debezium = replace(source, source_format="debezium")
+    assert not half_is_sure_to_fit(records, debezium)
 
 
 @pytest.mark.spark

@@ -496,19 +496,28 @@ def read_parts(spark: SparkSession, kafka: KafkaSettings, parts: list[Part]) -> 
 
     Short parts are read here, for a scan of Spark's takes longer than they do.
     """
-    if sum(end - part.first[n] for part in parts for n, end in part.end.items()) <= MAX_READ_HERE:
-        found: list[Record] = []
-        with RangeReader(kafka) as reader:
-            for part in parts:
-                records = reader.read(part.topic, part.first, part.end)
-                if records is None:
-                    break
-                found += records
-            else:
-                return raw_frame(spark, found)
+    if (found := read_here(kafka, parts)) is not None:
+        return raw_frame(spark, found)
     return reduce(
         lambda one, other: one.union(other), [read_range(spark, kafka, part) for part in parts]
     )
+
+
+def read_here(kafka: KafkaSettings, parts: list[Part]) -> list[Record] | None:
+    """Return the records of some parts of one topic, None where they are too many or too large.
+
+    Raises PipelineError.
+    """
+    if sum(end - part.first[n] for part in parts for n, end in part.end.items()) > MAX_READ_HERE:
+        return None
+    found: list[Record] = []
+    with RangeReader(kafka) as reader:
+        for part in parts:
+            records = reader.read(part.topic, part.first, part.end)
+            if records is None:
+                return None
+            found += records
+    return found
 
 
 def read_range(spark: SparkSession, kafka: KafkaSettings, part: Part) -> DataFrame:
