@@ -15,10 +15,12 @@ _ALWAYS: Final = {
     # Delta rebuilds the state of a table at each commit with 50 tasks; for a stream of small
     # commits that is most of the time (2.3 s against 1.1 s a batch on two cores).
     "spark.databricks.delta.snapshotPartitions": "2",
-    # Outside of UTC Delta compares the list of files in each commit's checksum with the rebuilt
-    # state, because times before 1883 may give false alarms there
-    # (Snapshot.allFilesInCrcVerificationForceEnabled). No reader of Delta uses that list, and
-    # every tenth commit, the checkpoint, compares it in any time zone.
+    # Each commit's checksum would have the list of the table's files, up to 50. No reader of Delta
+    # uses it. The first commit of a table runs a job of Spark for it, and every tenth one, the
+    # checkpoint, another job that compares it with the rebuilt state.
+    "spark.databricks.delta.allFilesInCrc.enabled": "false",
+    # Outside of UTC Delta compares that list at every commit, because times before 1883 may give
+    # false alarms there (Snapshot.allFilesInCrcVerificationForceEnabled).
     "spark.databricks.delta.allFilesInCrc.verificationMode.forceOnNonUTC.enabled": "false",
     # Spark compiles a class for each part of a plan and keeps 100. A MERGE and its commit take 75
     # to 94, so what else runs in the session makes Spark compile them for each batch (an upsert of

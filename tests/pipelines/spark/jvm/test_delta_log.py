@@ -39,6 +39,17 @@ def append(spark: Any, location: str, batch: int) -> None:
     writer.option("txnVersion", batch).save(location)
 
 
+def test_the_first_commit_of_a_table_runs_no_job_of_spark(spark: Any, tmp_path: Path) -> None:
+    context, group = spark.sparkContext, str(tmp_path)
+    context.setJobGroup(group, "the table")
+    try:
+        delta_log.create_table(spark, f"file:{tmp_path}/t", SCHEMA, (), {}, is_name=False)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    assert latest_snapshot(spark, f"file:{tmp_path}/t").version == 0
+    assert list(context.statusTracker().getJobIdsForGroup(group)) == []
+
+
 def test_a_snapshot(spark: Any, folder: str) -> None:
     snapshot = latest_snapshot(spark, folder)
     assert (snapshot.version, snapshot.partition_columns) == (2, ("day",))
