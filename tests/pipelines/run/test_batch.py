@@ -37,12 +37,18 @@ class Rows(Sink):
         *,
         has_it: bool = False,
         held: Offsets | None = None,
+        adaptive: bool = True,
     ) -> None:
         """`has_it`: it has each batch already, up to the offsets `held`."""
+        self.adaptive = adaptive
         self.write_rows = write_rows
         self.has_it = has_it
         self.ends = {} if held is None else held
         self.batch: Any = None
+
+    @property
+    def is_adaptive(self) -> bool:
+        return self.adaptive
 
     def write(self, frame: Any, batch: Any) -> int | None:
         self.batch = batch
@@ -124,6 +130,17 @@ def test_a_batch_is_written_adaptively_with_a_shuffle_partition_for_each_core(jo
     assert sessions[0].conf.get(ADAPTIVE) == "false"
     assert job.spark.conf.get(ADAPTIVE) == "true"
     assert runner.versions == {0: 1}
+
+
+def test_a_sink_that_only_appends_is_not_written_adaptively(job: Job) -> None:
+    found: list[str] = []
+    job.add("one", 1)
+    job.run(
+        DeliveryGuarantee.EXACTLY_ONCE,
+        lambda frame: found.append(frame.sparkSession.conf.get(ADAPTIVE)),
+        adaptive=False,
+    )
+    assert found == ["false"]
 
 
 def test_a_batch_that_is_not_written_again_keeps_its_state(

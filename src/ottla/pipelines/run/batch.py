@@ -155,7 +155,7 @@ class BatchRunner:
         rows = fitting(kept) if marked else kept
         undo = functools.partial(self._undo, query_id, number)
         with (
-            _adaptive(frame.sparkSession, is_on=not self.sink.capabilities.in_parts),
+            _adaptive(frame.sparkSession, is_on=self.sink.is_adaptive),
             noting_new_schemas(self.spark, execution, self.rejects.sources, undo),
             undoing(undo, self.sink.failures),
             self._truncated(rows, batch) as (left, marked_batch),
@@ -422,20 +422,19 @@ class BatchRunner:
 
 
 @contextlib.contextmanager
-def _adaptive(session: SparkSession, *, is_on: bool) -> Iterator[None]:
-    """Let Spark plan the write adaptively: it switches that off for the stream's own plan.
-
-    A sink whose batches have parts makes Spark's partitions itself, and they stay as they are.
+def _adaptive(session: SparkSession, *, is_on: bool | None) -> Iterator[None]:
+    """Let Spark plan the write adaptively or not: it switches that off for the stream's own plan.
+    None leaves it as it is.
 
     Since Spark 4.1 it does so only where that plan has state (SPARK-53941). The stream's plan is
     made before the batch is handed over, and again for the next one, so the setting holds for the
     write alone.
     """
-    if not is_on:
+    if is_on is None:
         yield
         return
     before = session.conf.get(_ADAPTIVE)
-    session.conf.set(_ADAPTIVE, "true")
+    session.conf.set(_ADAPTIVE, str(is_on).lower())
     try:
         yield
     finally:

@@ -130,6 +130,14 @@ class Sink(ABC):
         """The Kafka brokers that take the rows."""
         return ()
 
+    @property
+    def is_adaptive(self) -> bool | None:
+        """Whether Spark is to plan the write of a batch adaptively; None: as in the stream.
+
+        A sink whose batches have parts makes Spark's partitions itself, and they stay as they are.
+        """
+        return None if self.capabilities.in_parts else True
+
     def forget(self) -> None:  # noqa: B027 - most remember nothing
         """Drop what is remembered of the target: it may have been deleted and made again."""
 

@@ -40,6 +40,21 @@ def test_the_next_commit_finds_the_state_of_the_last_one(spark: Any, tmp_path: P
     assert snapshot(spark, folder).version() == 2
 
 
+def test_it_takes_one_job_of_spark(spark: Any, tmp_path: Path) -> None:
+    context, group = spark.sparkContext, str(tmp_path)
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
+    append(spark, tmp_path / "table", 0)
+    context.setJobGroup(group, "the query")
+    try:
+        begun = StateAhead(str(tmp_path / "table")).begin(spark)
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    begun.result(60)
+
+    assert snapshot(spark, tmp_path / "table").stateReconstructionTriggered()
+    assert len(context.statusTracker().getJobIdsForGroup(group)) == 1
+
+
 def test_a_commit_outside_of_utc_does_not_compute_the_state(spark: Any, tmp_path: Path) -> None:
     zone = spark.conf.get(ZONE)
     spark.conf.set(ZONE, "Europe/Berlin")

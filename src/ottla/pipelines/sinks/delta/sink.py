@@ -135,6 +135,14 @@ class DeltaSink(Sink):
             return None
         return self.spark.read.format("delta").load(self.target.location)
 
+    @property
+    def is_adaptive(self) -> bool:
+        """True for a MERGE. An append has nothing to be planned again, and Delta's own queries
+        beside it, which rebuild the table's state, would take two jobs of Spark each instead of
+        one.
+        """
+        return self.keyed is not None
+
     def rejected(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
         return self._beside(self.target.rejected(self.spark), schema)
