@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 from ottla.pipelines.checkpoint.checkpoint import Checkpoint
 from ottla.pipelines.checkpoint.next_batch import Planned
+from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.jvm.files import Files
 
 pytestmark = pytest.mark.spark
@@ -105,3 +107,57 @@ def test_when_a_batch_that_was_cut_off_began(spark: Any, tmp_path: Path) -> None
     assert checkpoint.begun_ms() == 2_000
     (tmp_path / "commits/1").write_text("v1\n{}\n")
     assert checkpoint.begun_ms() is None
+
+
+def whole(folder: Path) -> Checkpoint:
+    """A checkpoint whose batch 1 was cut off."""
+    (folder / "metadata").write_text('{"id":"q"}')
+    plan(folder, 0, {"t": {"0": 5}})
+    done(folder, 0)
+    plan(folder, 1, {"t": {"0": 9}})
+    return Checkpoint(Files(SparkSession.active(), str(folder)))
+
+
+@pytest.mark.parametrize("text", ["", "v1\n{}", 'v1\n{}\n{"t":{"0":', None])
+@pytest.mark.parametrize("name", ["metadata", "offsets/0", "offsets/1", "commits/0"])
+def test_a_file_of_sparks_that_is_damaged_or_missing_is_named(
+    spark: Any, tmp_path: Path, name: str, text: str | None
+) -> None:
+    checkpoint = whole(tmp_path)
+    checkpoint.check()
+    if text is None:
+        (tmp_path / name).unlink()
+    else:
+        (tmp_path / name).write_text(text)
+
+    if (name, text) in (("commits/0", None), ("commits/0", "v1\n{}"), ("offsets/1", None)):
+        checkpoint.check()  # an earlier state, which is compared with the target
+        return
+    with pytest.raises(PipelineError, match=f"{name}.* Restore the whole checkpoint, or use a new"):
+        checkpoint.check()
+
+
+def test_a_file_of_sparks_is_not_as_its_checksum_says(spark: Any, tmp_path: Path) -> None:
+    checkpoint = whole(tmp_path)
+    system = checkpoint.files._system
+    path = checkpoint.files._at("offsets/1")
+    stream = system.create(path, True)
+    stream.write(bytearray(b'v1\n{}\n{"t":{"0":9}}'))
+    stream.close()
+    assert (tmp_path / "offsets" / ".1.crc").exists()
+    checkpoint.check()
+    (tmp_path / "offsets" / "1").write_text('v1\n{}\n{"t":{"0":8}}')
+
+    with pytest.raises(PipelineError, match="offsets/1 is damaged or missing"):
+        checkpoint.check()
+
+
+def test_a_folder_that_was_copied_while_its_query_ran_lacks_batches(
+    spark: Any, tmp_path: Path
+) -> None:
+    checkpoint = whole(tmp_path)
+    done(tmp_path, 1)
+    done(tmp_path, 2)
+
+    with pytest.raises(PipelineError, match="has batch 2 as done, and plans up to 1 alone"):
+        checkpoint.check()

@@ -35,7 +35,7 @@ def test_it_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", "7", "{}", '{"version": 1}', '{"version": 1, "n": []}']
+    "text", ["", "{", "[]", "7", "{}", '{"version": 1}', '{"version": 1, "n": []}']
 )
 def test_what_is_damaged_says_where_it_is_and_what_to_do(text: str) -> None:
     folder = Memory()

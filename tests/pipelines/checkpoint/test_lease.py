@@ -165,10 +165,19 @@ def test_a_clock_that_jumps_neither_frees_nor_takes_a_checkpoint(
     assert not (tmp_path / FILE).exists()
 
 
-def test_a_damaged_lease_says_what_to_do(spark: Any, tmp_path: Path) -> None:
-    (tmp_path / FILE).write_text('{"version"')
+@pytest.mark.parametrize("text", ["", '{"version"', '{"version": 1, "host": "h"}'])
+def test_a_damaged_lease_says_what_to_do(
+    spark: Any, tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    former = Lease(Files(spark, str(tmp_path)))
+    former.acquire()
+    (tmp_path / FILE).write_text(text)
     with pytest.raises(PipelineError, match=r"is damaged\. Make sure that no query runs"):
         Lease(Files(spark, str(tmp_path))).acquire()
+
+    former.release()  # the run that ends does not know whose it is
+    assert (tmp_path / FILE).read_text() == text
+    assert "is damaged. Make sure that no query runs" in caplog.text
 
 
 def test_a_checkpoint_in_use_by_another_process_is_told_without_spark(tmp_path: Path) -> None:
@@ -176,7 +185,7 @@ def test_a_checkpoint_in_use_by_another_process_is_told_without_spark(tmp_path: 
     parent = os.getppid()
     born = Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[19]
     here = {"host": socket.gethostname(), "process": parent, "born": born}
-    note = {"version": 1, "token": "t"} | here
+    note = {"version": 1, "token": "t", "beats": 1} | here
 
     def found(**changes: object) -> str | None:
         (tmp_path / FILE).write_text(json.dumps(note | changes))

@@ -54,6 +54,8 @@ class Place:
         assert name == FILE
         return None if self.identity is None else IDENTITY_DOCUMENT.text(self.identity)
 
+    def check(self) -> None: ...
+
     def query_id(self) -> str:
         return "query-1" if self.begun else ""
 

@@ -26,11 +26,14 @@ from typing import Final, TypeAlias
 from ottla.pipelines.checkpoint.document import Document
 from ottla.pipelines.checkpoint.identity import Offsets, read_offsets
 from ottla.pipelines.checkpoint.next_batch import Planned
-from ottla.pipelines.spark.jvm.files import Files
+from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.locations import shown_location
+from ottla.pipelines.spark.jvm.files import DamagedFileError, Files
 
 Position: TypeAlias = tuple[str, int | None, int | None]
 
 _STATE: Final = ("offsets", "commits", "sources", "state", "metadata")
+_INSTEAD: Final = "Restore the whole checkpoint, or use a new one"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +62,63 @@ class Checkpoint:
     def __init__(self, files: Files) -> None:
         self.files = files
 
+    def check(self) -> None:
+        """Check that what Spark reads at a start is there, and whole.
+
+        Without `metadata` Spark would go on under another id, by which no target knows a batch. A
+        folder that is copied while its query runs may lack batches that it has as done. Raises
+        PipelineError.
+        """
+        planned, done = self.planned(), self.done()
+        query_id = self.query_id()
+        if planned is None:
+            return
+        where = shown_location(self.files.location)
+        if not query_id:
+            raise PipelineError(
+                f"The checkpoint {where} has batches, and lacks the file metadata, which names "
+                f"their query. {_INSTEAD}"
+            )
+        if done is not None and done > planned:
+            raise PipelineError(
+                f"The checkpoint {where} has batch {done} as done, and plans up to {planned} "
+                f"alone: files are missing in {where}/offsets, as in a folder that was copied "
+                f"while its query ran. {_INSTEAD}"
+            )
+        self._lines(f"offsets/{planned}", 3)
+        if done is not None:
+            self._lines(f"commits/{done}", 2)
+        if planned > 0:
+            self._lines(f"offsets/{planned - 1}", 3)  # Spark reads it, too
+
+    def _lines(self, name: str, least: int) -> list[str]:
+        """Return the lines of one of Spark's files, those of JSON among them being whole.
+
+        Raises PipelineError.
+        """
+        try:
+            lines = (self.files.read(name) or "").splitlines()
+            for line in lines:
+                if line.startswith("{"):
+                    json.loads(line)
+        except (DamagedFileError, ValueError) as error:
+            raise self._damaged(name) from error
+        if len(lines) < least:
+            raise self._damaged(name)
+        return lines
+
+    def _damaged(self, name: str) -> PipelineError:
+        return PipelineError(
+            f"{shown_location(self.files.location)}/{name} is damaged or missing. {_INSTEAD}"
+        )
+
     def query_id(self) -> str:
-        """Return the query's id, empty until Spark has written it."""
-        return str(json.loads(self.files.read("metadata") or "{}").get("id", ""))
+        """Return the query's id, empty until Spark has written it. Raises PipelineError."""
+        try:
+            text = self.files.read("metadata")
+            return "" if text is None else str(json.loads(text)["id"])
+        except (DamagedFileError, ValueError, KeyError, TypeError) as error:
+            raise self._damaged("metadata") from error
 
     def planned(self) -> int | None:
         """Return the last batch that was planned, None when there is none."""

@@ -66,7 +66,8 @@ class Document(Generic[T]):
     def read(self, folder: Folder) -> T | None:
         """Return what a folder holds, None where it has no such file. Raises PipelineError."""
         text = folder.read(self.name)
-        return self.value(text, f"{folder.location}/{self.name}") if text else None
+        # A file without text is damaged: a disk that was full or lost power leaves such ones.
+        return None if text is None else self.value(text, f"{folder.location}/{self.name}")
 
     def write(self, folder: Folder, value: T) -> None:
         """Replace the file as a whole."""

@@ -35,9 +35,16 @@ FILE: Final = "ottla-run.json"
 BEAT_S: Final = 4.0
 WATCH_S: Final = 2.5 * BEAT_S
 
+
+def _parse(document: dict[str, Any]) -> dict[str, Any]:
+    """Check that all is there by which another run is known."""
+    known = {name: document[name] for name in ("host", "born", "token")}
+    return document | known | {"process": int(document["process"]), "beats": int(document["beats"])}
+
+
 _LEASE: Final[Document[dict[str, Any]]] = Document(
     FILE,
-    dict,
+    _parse,
     dict,
     instead="make sure that no query runs on this checkpoint, then delete that file",
     if_damaged="Make sure that no query runs on this checkpoint, then delete that file",
@@ -142,7 +149,11 @@ class Lease:
         self._ended.set()
         _RUNS.pop(self._token, None)
         with _LOCK:
-            found = self._read()
+            try:
+                found = self._read()
+            except PipelineError as error:
+                log.warning("%s", error)  # whose it is cannot be known: the next start asks
+                return
             if found is not None and found.get("token") == self._token:
                 self._files.delete(FILE)
 

@@ -116,6 +116,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     if keyed is not None and keyed.has_truncations:
         check_alone(keyed, topics_read(frame), sink.metadata(), sink.name)
     _check_loop(sink, topics)
+    checkpoint.check()
     position = checkpoint.position()
     identity = identity_of(checkpoint)
     start, replacing = _where(

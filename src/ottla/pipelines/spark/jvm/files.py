@@ -18,6 +18,10 @@ _PATH: Final = f"{_FS}.Path"
 _LOCAL: Final = f"{_FS}.LocalFileSystem"
 
 
+class DamagedFileError(OSError):
+    """A file is not as the checksum says that Hadoop keeps beside it."""
+
+
 @dataclass(frozen=True, slots=True)
 class FileStatus:
     """The size of a file, and when it was written last, in seconds since 1970."""
@@ -65,7 +69,9 @@ class Files:
         return FileStatus(int(status.getLen()), int(status.getModificationTime()) / 1_000)
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file, None when it is not there."""
+        """Return the text of a file, None when it is not there. Raises DamagedFileError."""
+        from py4j.protocol import Py4JJavaError
+
         if not self.exists(name):
             return None
         # Its owner may delete it now: a run that ends gives its lease back.
@@ -75,6 +81,10 @@ class Files:
         try:
             texts = java_class(self._spark, "org.apache.commons.io.IOUtils")
             return str(texts.toString(stream, "UTF-8"))
+        except Py4JJavaError as error:
+            if is_instance(error.java_exception, f"{_FS}.ChecksumException"):
+                raise DamagedFileError(f"{self.location}/{name} is damaged") from error
+            raise
         finally:
             stream.close()
 
@@ -123,11 +133,19 @@ class Files:
         With it there are two renames, and a crash between them leaves a text that Hadoop refuses
         to read. `FileContext` also starts eight processes to look for symbolic links, and
         Hadoop's `create` one to set the permissions, where it has no native library.
+
+        The text is on the disk before it gets its name: after a loss of power some file systems
+        have an empty file otherwise.
         """
         raw = self._system.getRawFileSystem()
         raw.mkdirs(self._path)
         part = raw.pathToFile(self._at(temporary))
-        _write(java_class(self._spark, "java.io.FileOutputStream")(part), text)
+        stream = java_class(self._spark, "java.io.FileOutputStream")(part)
+        try:
+            stream.write(bytearray(text.encode()))
+            stream.getFD().sync()
+        finally:
+            stream.close()
         raw.delete(self._system.getChecksumFile(self._at(name)), False)
         if not raw.rename(self._at(temporary), self._at(name)):
             raise OSError(f"{self.location}/{temporary} cannot be renamed to {name}")
