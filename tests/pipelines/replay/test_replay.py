@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from components.postgres import PASSWORD, USER, Postgres, fetched_driver
+from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql.types import StructType
 
 from components import fixture
@@ -30,6 +31,7 @@ TEXT = """
 [source]
 bootstrap_servers = "{bootstrap}"
 topic = "{topic}"
+{source}
 schema = "{schema}"
 key_schema = "string"
 tombstones = "{tombstones}"
@@ -65,7 +67,7 @@ class Job:
 
     def __init__(self, spark: Any, bootstrap: str, topic: str, folder: Path, sink: str) -> None:
         self.spark, self.bootstrap, self.topic, self.folder = spark, bootstrap, topic, folder
-        self.sink, self.more = sink, ""
+        self.sink, self.more, self.source = sink, "", ""
 
     def file(self, schema: str = BEFORE, sql: str = SQL, tombstones: str = "skip") -> PipelineSpec:
         path = self.folder / "numbers.toml"
@@ -73,6 +75,7 @@ class Job:
             TEXT.format(
                 bootstrap=self.bootstrap, topic=self.topic, schema=schema, sql=sql,
                 tombstones=tombstones, sink=self.sink, folder=self.folder, more=self.more,
+                source=self.source,
             )
         )  # fmt: skip
         return read_file(path, {}).pipelines[0]
@@ -276,6 +279,36 @@ def test_a_row_that_a_constraint_refused_is_read_again_from_the_topic(
     assert reason.reason == found.kept_reasons[0][0]
 
 
+@pytest.mark.parametrize("checkpoint", ["checkpoint", "another"])
+def test_a_record_of_a_topic_that_was_created_again_is_not_taken_for_the_refused_one(
+    table: Job, produce: Callable[..., None], checkpoint: str
+) -> None:
+    produce(table.topic, [("a", value(1)), ("a", value(8))])
+    table.run()
+    where = f"delta.`{table.folder}/numbers`"
+    table.spark.sql(f"ALTER TABLE {where} ADD CONSTRAINT small CHECK (id < 10)")
+    produce(table.topic, [("a", value(n)) for n in (30, 2)])
+    table.run()
+    admin = AdminClient({"bootstrap.servers": table.bootstrap})
+    admin.delete_topics([table.topic])[table.topic].result(timeout=30)
+    admin.create_topics([NewTopic(table.topic, 1, 1)])[table.topic].result(timeout=30)
+    produce(table.topic, [("a", value(n)) for n in (3, 4, 5)])
+    table.more = 'on_lost = "skip"'
+    if checkpoint == "another":
+        shutil.move(table.folder / "checkpoint", table.folder / "former")
+        table.source = 'starting = "table"'
+    table.run()
+    there = [1, 2, 3, 4, 5, 8]
+    assert sorted(row["id"] for row in table.rows().collect()) == there
+
+    table.spark.sql(f"ALTER TABLE {where} DROP CONSTRAINT small")
+    found = table.replay(schema=BEFORE, sql=SQL)
+
+    assert (found.rows, found.sent, found.unplaced) == (1, 0, 1)
+    assert sorted(row["id"] for row in table.rows().collect()) == there
+    assert table.rejected().rows == 1
+
+
 def test_a_dry_run_counts_by_reason_and_changes_nothing(
     table: Job, produce: Callable[..., None]
 ) -> None:
@@ -364,6 +397,28 @@ def test_a_replay_whose_rows_were_restored_away_is_not_ended_as_if_they_were_the
     Files(table.spark, str(table.folder / "checkpoint")).delete(NOTE.name)
     table.replay()
     assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1]
+
+
+def test_rows_that_a_replay_of_another_checkpoint_has_written_are_not_written_again(
+    table: Job, produce: Callable[..., None]
+) -> None:
+    produce(table.topic, [("a", value(0)), ("a", value("n1"))])
+    table.run()
+    checkpoint = table.folder / "checkpoint"
+    shutil.copytree(checkpoint, table.folder / "backup")
+    with pytest.raises(KilledError):
+        table.replay(4)  # the rows are written, and not marked
+    shutil.move(checkpoint, table.folder / "begun")
+    shutil.copytree(table.folder / "backup", checkpoint)
+
+    with pytest.raises(PipelineError, match=r"written rows to .* this checkpoint does not know"):
+        table.replay()
+    assert sorted(row["id"] for row in table.rows().select("id").collect()) == [0, 1]
+
+    shutil.rmtree(checkpoint)
+    shutil.move(table.folder / "begun", checkpoint)
+    table.replay()
+    assert (table.rows().count(), table.rejected().rows) == (2, 0)
 
 
 def test_a_table_that_was_made_again_gets_no_rows_of_the_former_one(

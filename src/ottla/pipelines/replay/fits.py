@@ -37,6 +37,9 @@ _GATHER: Final = {
 }
 """Steps of a stream whose result for a record depends on others, and what people call them."""
 
+MAX_TAKEN_OUT: Final = 100
+"""So many times the rows of one replay may be taken out of the target again."""
+
 
 def check_rows(name: str, frame: DataFrame) -> None:
     """Refuse a query in which what becomes of a record depends on other records.
@@ -135,6 +138,16 @@ def check_known(begun: Begun, held: Held, checkpoint: str) -> None:
             f"known: {held.forgets}. Look for them there. If it has none, delete {NOTE.name} in "
             f"{checkpoint} and start again"
         )
+
+
+def already_written(name: str, rejected: str) -> str:
+    """Return that the target has the rows of a replay that are not marked as sent. Pure."""
+    return (
+        f"A replay has written rows to {name} and was cut off before {rejected} said so, and this "
+        "checkpoint does not know it: to send them again would write them twice. End it with the "
+        "checkpoint by which it began, or take its rows out by RESTORE TABLE or a rollback. "
+        f"Otherwise make {rejected} again, without the rows that {name} has"
+    )
 
 
 def check_columns(keyed: KeyedTable | None, names: Iterable[str], checkpoint: str) -> None:

@@ -7,7 +7,7 @@ refused has the row alone: its record is read from the topic again, where it sti
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.kafka.brokers import look_up
@@ -24,13 +24,17 @@ _RAW: Final = ("topic", "partition", "offset", "timestamp", "headers", "key", "v
 
 
 def records_of(
-    spark: SparkSession, due: DataFrame, source: Source, topic_id: str, *, can_read: bool
+    spark: SparkSession,
+    due: DataFrame,
+    source: Source,
+    topic_id: str,
+    can_read: Callable[[], bool],
 ) -> DataFrame:
     """Return the records of due rows, one row each, with `reason`, REPLAYED and KNOWN_BY.
 
-    `can_read`: the rows without bytes are of one record each, which says its own place. Those of
-    another topic id than `topic_id`, and those that the broker no longer holds, are left out.
-    Raises PipelineError.
+    `can_read`, asked where there are rows without bytes: these are of one record each, which says
+    its own place in the topic `topic_id`. Where it does not, and where the broker no longer holds
+    the record, the row is left out. Raises PipelineError.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -41,8 +45,6 @@ def records_of(
     place = ["topic", "partition", "offset"]
     # Of a topic that was created again two records may have one place: one of them waits.
     with_bytes = with_bytes.dropDuplicates(place)
-    if not can_read:
-        return with_bytes
     lost = known.where(~has_bytes).select(
         "topic", "partition", "offset", "reason", REPLAYED, KNOWN_BY
     )
@@ -53,7 +55,7 @@ def records_of(
         .agg(F.min("offset"), F.max("offset"))
         .collect()
     }
-    held = _held(source, topic_id, spans) if spans else {}
+    held = _held(source, topic_id, spans) if spans and can_read() else {}
     if not held:
         return with_bytes
     raw = _read(spark, source, held).select(*_RAW)

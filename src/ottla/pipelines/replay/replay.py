@@ -11,6 +11,7 @@ has the checkpoint meanwhile: the pipeline itself must be stopped.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 import uuid
@@ -28,6 +29,8 @@ from ottla.pipelines.rejects.due import COLUMNS, REPLAYED, SENT, complete, due
 from ottla.pipelines.rejects.table import without_quoted_value
 from ottla.pipelines.replay.dead import read_dead_letters
 from ottla.pipelines.replay.fits import (
+    MAX_TAKEN_OUT,
+    already_written,
     check_columns,
     check_known,
     check_partitions,
@@ -46,7 +49,7 @@ from ottla.pipelines.run.truncations import truncated
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.files import Files
-from ottla.pipelines.target.commit_metadata import CommitMetadata
+from ottla.pipelines.target.commit_metadata import CommitMetadata, read_metadata
 from ottla.pipelines.target.constraints import fitting, is_marked, refused
 from ottla.pipelines.target.expectations import expecting, settled
 from ottla.pipelines.target.port import Batch
@@ -86,6 +89,7 @@ class Replay:
         Raises PipelineError: the pipeline runs, or cannot send rows again; the target or the
         checkpoint is another one.
         """
+        self.checkpoint.check()
         position = self.checkpoint.position()
         source, identity = self._check()
         if identity is None:
@@ -173,6 +177,7 @@ class Replay:
         if rows is None:
             return Replayed(rejected.shown, finished=finished)
         number = self._next_number(rejected)
+        replay_id = self._new_id(rejected, number)
         selected = self._kept(self._records(rows, source, identity), SELECTED)
         every, readable = counts = rows.count(), selected.count()
         self.tell(
@@ -185,7 +190,7 @@ class Replay:
         fits = fitting(made) if is_marked(made) else made
         check_partitions(self.sink.keyed, fits, self.sink.rows())
         outcomes = self._kept(self._outcomes(selected, failed, number), OUTCOMES)
-        replay_id, now_ms = uuid.uuid4().hex, int(time.time() * 1_000)
+        now_ms = int(time.time() * 1_000)
         begun = Begun(replay_id, number, fits.count(), _changed(outcomes).count(), now_ms)
         found = self._counted(rejected.shown, counts, outcomes, begun.rows, finished=finished)
         if begun.outcomes == 0:
@@ -260,11 +265,48 @@ class Replay:
         row = frame.agg({REPLAYED: "max"}).first()
         return int((row[0] if row else None) or 0) + 1
 
+    def _new_id(self, rejected: Sink, number: int) -> str:
+        """Return the id of the next replay, by which the target knows its rows.
+
+        Each checkpoint of the pipeline (a copy, a backup, a new one) gives the same id until the
+        rejected rows are marked: what one has written another one does not write again. Raises
+        PipelineError.
+        """
+        table_id = rejected.table_id()
+        if not table_id:
+            return uuid.uuid4().hex  # nothing was ever marked
+        for attempt in range(MAX_TAKEN_OUT):
+            text = f"{table_id} {number} {attempt}"
+            replay_id = hashlib.sha256(text.encode()).hexdigest()[:32]
+            held = self.sink.held(replay_id)
+            if held.batch is not None and not held.taken_out:
+                raise PipelineError(already_written(self.name, rejected.name))
+            if not held.taken_out:
+                break
+        return replay_id
+
     def _records(self, rows: DataFrame, source: Source, identity: Identity) -> DataFrame:
-        position = position_of(self.specification.frame)
-        is_placed = position.columns[-2:] == (PARTITION, OFFSET) and not position.is_shared
         topic_id = identity.topics.get(source.name, "")
-        return records_of(self.spark, rows, source, topic_id, can_read=is_placed)
+
+        def can_read() -> bool:
+            position = position_of(self.specification.frame)
+            is_placed = position.columns[-2:] == (PARTITION, OFFSET) and not position.is_shared
+            return is_placed and self._is_only_topic(source.name, topic_id)
+
+        return records_of(self.spark, rows, source, topic_id, can_read)
+
+    def _is_only_topic(self, name: str, topic_id: str) -> bool:
+        """Tell whether all rejected rows are of this topic, and none is of a former one.
+
+        A topic that was created again has other records at the same offsets.
+        """
+        if self.checkpoint.next_replaced() > 1:
+            return False
+        from pyspark.sql.types import StructType
+
+        commits = (*self.sink.metadata(), *self.sink.rejected(StructType()).metadata())
+        known = (read_metadata(text) for text in commits)
+        return all(one.topic_ids.get(name, topic_id) == topic_id for one in known if one)
 
     def _evaluate(self, selected: DataFrame, source: Source) -> tuple[DataFrame, DataFrame]:
         """Return the records that do not parse, with the reason, and what is made of the others."""

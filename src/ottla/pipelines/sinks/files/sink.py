@@ -241,6 +241,8 @@ class FilesSink(Sink):
         Files that somebody deletes are not known.
         """
         state = self._state()
+        if state is not None and state.replay is not None and state.replay[0] == query_id:
+            return self._held(None, 0 if state.replay[1] <= self._latest() else None)
         last = state.last_batch(query_id, self._latest()) if state else None
         return self._held(state, last)
 
@@ -252,9 +254,8 @@ class FilesSink(Sink):
             kept_in="the folder",
             way_out="Use a new checkpoint and a new folder to read the topic again",
         )
-        if state is None or last is None:
-            return held
-        return replace(held, batch=last, ends=state.ends.get(last))
+        ends = None if state is None or last is None else state.ends.get(last)
+        return replace(held, batch=last, ends=ends)
 
     def check_start(self, topic: str, *, continues: bool) -> None:
         """Refuse a folder that another checkpoint has written to: it alone knows how far.
