@@ -112,6 +112,18 @@ def test_a_topic_that_the_table_has_needs_a_word_from_the_caller(starting: str) 
         start(Table(LAST), source(starting))
 
 
+def test_which_of_two_queries_is_to_be_continued_needs_explicit_offsets() -> None:
+    other = replace(LAST, query="r", query_id="query-2", batch=3, offsets={"t": {0: 4, 1: 5}})
+    table = Table(LAST, other, replace(LAST, batch=6))
+    said = (
+        r"'t' to the table flights at the same time: q \(query-1\) up to offset 8 in partition 0, "
+        r"offset 5 .*, and r \(query-2\) up to offset 4 .* explicit offsets"
+    )
+    with pytest.raises(PipelineError, match=said):
+        start(table, source("table"))
+    assert start(table, source({0: 4, 1: 5})).offsets == {"t": {0: 4, 1: 5}}
+
+
 def test_explicit_offsets_need_none() -> None:
     table = Table(LAST)
     assert start(table, source({0: 2, 1: 0})).offsets == {"t": {0: 2, 1: 0}}

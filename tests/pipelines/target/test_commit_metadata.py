@@ -6,6 +6,7 @@ from ottla.pipelines.target.commit_metadata import (
     CommitMetadata,
     latest_of_topics,
     read_metadata,
+    side_by_side,
 )
 
 
@@ -45,3 +46,20 @@ def test_a_commit_under_way_when_its_query_was_continued_does_not_count() -> Non
     found = latest_of_topics([late.text(), other.text(), former.text()], ["a"])
     assert (found["a"].query_id, found["a"].offsets) == ("other", {"a": {0: 4}})
     assert latest_of_topics([late.text(), former.text(), other.text()], ["a"])["a"] == late
+
+
+def test_queries_that_wrote_a_topic_at_the_same_time() -> None:
+    def of(query_id: str, batch: int, offset: int, *after: str) -> CommitMetadata:
+        return replace(commit(batch, a=offset), query_id=query_id, after=after)
+
+    def found(*commits: CommitMetadata) -> CommitMetadata | None:
+        return side_by_side(["a note", *(one.text() for one in commits)], "a", commits[0])
+
+    newest, other = of("one", 3, 50), of("two", 1, 30)
+    assert found(newest, other, of("one", 2, 40)) == other
+    assert found(newest, of("one", 2, 40), other, of("two", 0, 20), of("one", 0, 9)) == other
+    assert found(newest, of("one", 2, 40), other) is None, "one wrote after the other"
+    assert found(newest, of("one", 0, 40), other, newest) is None, "its first batch is the last"
+    assert found(newest, of("two", 1, 50), of("one", 2, 40)) is None, "both end alike"
+    continues = of("one", 1, 50, "two")
+    assert found(continues, other, of("one", 0, 40, "two")) is None, "one continues the other"

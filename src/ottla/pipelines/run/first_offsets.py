@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint.changes import Partitions, losses, more_partitions
 from ottla.pipelines.checkpoint.identity import Identity, Offsets
-from ottla.pipelines.checkpoint.next_batch import hole
+from ottla.pipelines.checkpoint.next_batch import hole, shown
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.pending import PendingReject
 from ottla.pipelines.rejects.rejects import whole_part
 from ottla.pipelines.source.starting_offsets import starting_offsets
-from ottla.pipelines.target.commit_metadata import CommitMetadata, is_of_query, latest_of_topics
+from ottla.pipelines.target.commit_metadata import (
+    CommitMetadata,
+    is_of_query,
+    latest_of_topics,
+    side_by_side,
+)
 
 if TYPE_CHECKING:
     from ottla.pipelines.kafka.brokers import TopicState
@@ -238,6 +243,21 @@ def _held(sink: Sink, names: list[str]) -> dict[str, CommitMetadata]:
     return latest_of_topics(sink.metadata(), names) if names else {}
 
 
+def _check_one_writer(sink: Sink, name: str, last: CommitMetadata) -> None:
+    """Refuse to continue one of two queries that wrote a topic at the same time, and end otherwise.
+
+    Explicit offsets allow that, for example for different rows of the topic. Raises PipelineError.
+    """
+    other = side_by_side(sink.metadata(), name, last)
+    if other is not None:
+        raise PipelineError(
+            f"Two queries have written topic {name!r} to the table {sink.name} at the same time: "
+            f"{last.query} ({last.query_id}) up to {shown(last.offsets[name])}, and {other.query} "
+            f"({other.query_id}) up to {shown(other.offsets[name])}. Which of them is to be "
+            "continued is not known. Give explicit offsets: topic(..., starting={0: 4711})"
+        )
+
+
 def _from_table(
     on_lost: str,
     sink: Sink,
@@ -260,6 +280,7 @@ def _from_table(
         )
     if wrong := hole(sink.held(last.query_id)):
         raise PipelineError(wrong)
+    _check_one_writer(sink, name, last)
     identity = Identity(cluster, {name: last.topic_ids[name]}, "", "", "")
     now = Partitions(state.topic_id, state.earliest, state.ends)
     offsets = {name: last.offsets[name]}

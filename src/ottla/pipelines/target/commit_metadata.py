@@ -128,3 +128,26 @@ def latest_of_topics(commits: Iterable[str], topics: Iterable[str]) -> dict[str,
             if one.batch == 0 or (one is not metadata and one.query_id == metadata.query_id)
         }
     return found
+
+
+def side_by_side(commits: Iterable[str], topic: str, last: CommitMetadata) -> CommitMetadata | None:
+    """Return the newest commit of a query that wrote a topic between the commits of another one.
+
+    `last`: the newest commit of that other query; those that it continues do not count. None where
+    each query wrote after the one before, or both end alike. Give the newest commits first.
+    """
+    newer: dict[str, CommitMetadata] = {}
+    for text in commits:
+        one = read_metadata(text)
+        if one is None or one.topic_ids.get(topic) != last.topic_ids[topic]:
+            continue
+        if one.query_id != last.query_id:
+            if one.query_id not in last.after and last.query_id not in one.after:
+                newer.setdefault(one.query_id, one)
+            continue
+        for other in newer.values():
+            if other.offsets[topic] != last.offsets[topic]:
+                return other
+        if one.batch == 0:
+            break
+    return None
