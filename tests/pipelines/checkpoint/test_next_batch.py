@@ -163,3 +163,19 @@ def test_a_target_of_which_only_the_number_of_the_last_batch_is_known() -> None:
         assert "9 commits are known, and some may have continued it" in said
         assert said == hole(unsure)
     assert "batch 2 of this query" in refusal(replace(NEW, number=2), unsure)
+
+
+def test_what_came_before_a_batch_that_was_cut_off_is_not_known() -> None:
+    held = replace(TABLE, batch=3, ends=NINE, forgets="only its latest 9 commits are known")
+    held = replace(held, unsure_before="none of them is of query-9")
+    said = refusal(AGAIN, held)
+    assert said.startswith("A run was cut off after it had written batch 3 to the table t. Whether")
+    assert "9 commits are known, and none of them is of query-9. If it has, rows may be" in said
+    assert decide(replace(NEW, number=4, begins=NINE), held) == Write(), "its run has compared"
+
+
+def test_a_batch_in_two_commits() -> None:
+    held = replace(TABLE, batch=3, ends=NINE, is_twice=True)
+    said = "The table t has batch 3 of this query in two commits: two runs wrote it, and rows may"
+    for planned in (AGAIN, replace(NEW, number=4, begins=NINE)):
+        assert refusal(planned, held).startswith(said)

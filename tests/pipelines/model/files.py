@@ -19,7 +19,16 @@ class Steps:
         self.kill_at = -1
         self.meanwhile_at = -1
         self.meanwhile: Callable[[], None] | None = None
+        self.after_commit: Callable[[Any], None] | None = None
         self.taken = 0
+
+    def committed(self, process: Any) -> None:
+        """After a commit of a process, before it looks at what others have committed."""
+        if self.after_commit is not None:
+            work, self.after_commit = self.after_commit, None
+            work(process)
+        if process.dead:
+            raise Killed
 
     def step(self, process: Any, *, alone: bool = False) -> None:
         """Before a durable step of a process; `alone`: no other process can run now."""
@@ -38,8 +47,9 @@ class Steps:
             self.meanwhile_at = -1
             work, self.meanwhile = self.meanwhile, None
             kill_at, self.kill_at = self.kill_at, -1
+            after, self.after_commit = self.after_commit, None
             work()
-            self.kill_at = kill_at
+            self.kill_at, self.after_commit = kill_at, after
         elif self.meanwhile_at > 0:
             self.meanwhile_at -= 1
 

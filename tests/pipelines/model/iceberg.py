@@ -181,6 +181,7 @@ class IcebergTarget:
         store = self.stores[name]
         self._world.steps.step(frame.sparkSession)
         store.commit(options[MARK], store.rows + frame.rows)
+        self._world.steps.committed(frame.sparkSession)
 
     def merge(self, session: Any, statement: str, views: Any) -> None:
         name = statement.removeprefix("MERGE INTO ").split(" ")[0]
@@ -191,6 +192,7 @@ class IcebergTarget:
         if store.current != before:
             raise QueryFailedError("Found conflicting files that can contain records matching")
         store.commit(session.conf[MARK], rows)
+        self._world.steps.committed(session)
 
     def rows(self, path: str) -> Rows:
         return self.store(path).rows

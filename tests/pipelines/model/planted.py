@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 from tests.pipelines.model.iceberg import FakeTable
 from tests.pipelines.model.truncations import after
-from tests.pipelines.model.walk import CHANGES, WEIGHTS, walk
+from tests.pipelines.model.walk import CHANGES, CUT_OFF, WEIGHTS, Weights, walk
 from tests.pipelines.model.world import ONCE, ModelLease, SilentError
 
 from ottla.pipelines.checkpoint import changes
@@ -47,7 +47,7 @@ def first_seed(
     plant(patch)
     for seed in range(FIRST.get(plant, 0), below):
         try:
-            walk(seed, kind, delivery, weights=CHANGES if plant in CHANGED else WEIGHTS)
+            walk(seed, kind, delivery, weights=AMONG.get(plant, WEIGHTS))
         except SilentError:
             return seed
     return -1
@@ -274,6 +274,47 @@ def forgotten_commits_are_not_taken_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(commits_of_query, "may_take_out_older", lambda _: False)
 
 
+def a_batch_in_two_commits_is_not_seen(patch: pytest.MonkeyPatch) -> None:
+    """A start goes on after a batch that two runs have written to a table of Iceberg."""
+    forget = _decide(lambda planned, held: (planned, replace(held, is_twice=False)))
+    patch.setattr(plan, "decide", forget)
+    patch.setattr(batch, "decide", forget)
+
+
+def delta_is_taken_at_its_word(patch: pytest.MonkeyPatch) -> None:
+    """Whether a table that forgets its writers has a batch, Delta alone says."""
+    patch.setattr(DeltaSink, "_has", lambda *_: False)
+
+
+def a_table_without_writers_is_new(patch: pytest.MonkeyPatch) -> None:
+    """A Delta table that has forgotten its writers counts as one that no query has written."""
+    forgets = DeltaSink.forgets
+    patch.setattr(
+        DeltaSink,
+        "forgets",
+        lambda sink: forgets(sink) if sink.table.snapshot().transactions() else "",
+    )
+
+
+def what_a_start_has_seen_does_not_count(patch: pytest.MonkeyPatch) -> None:
+    """A batch whose snapshot expires after the start has found it is written again."""
+    shipped = IcebergSink.held
+
+    def held(sink: IcebergSink, query_id: str) -> Held:
+        found = shipped(sink, query_id)
+        sink._seen.clear()
+        return found
+
+    patch.setattr(IcebergSink, "held", held)
+
+
+def a_batch_that_was_cut_off_counts_as_compared(patch: pytest.MonkeyPatch) -> None:
+    """What is forgotten before a batch whose run was killed after its commit is not asked."""
+    forget = _decide(lambda planned, held: (planned, replace(held, unsure_before="")))
+    patch.setattr(plan, "decide", forget)
+    patch.setattr(batch, "decide", forget)
+
+
 def a_repeated_batch_is_decided_as_now(patch: pytest.MonkeyPatch) -> None:
     """Which rows of a batch were refused that the target has, the settings of now say."""
     patch.setattr(batch.BatchRunner, "_former", lambda *_: None)
@@ -398,10 +439,23 @@ PLANTED: Final[tuple[tuple[str, Plant, str], ...]] = (
     *((kind, a_repeated_batch_is_decided_as_now, ONCE) for kind in KEEP_REJECTS),
     ("delta", a_repeated_batch_is_decided_as_now, AT_MOST_ONCE),
     ("delta", a_decision_is_noted_after_its_batch, ONCE),
+    ("delta", a_batch_that_was_cut_off_counts_as_compared, ONCE),
+    ("delta", delta_is_taken_at_its_word, ONCE),
+    ("iceberg", a_batch_in_two_commits_is_not_seen, ONCE),
+    ("delta", a_table_without_writers_is_new, ONCE),
+    ("iceberg", what_a_start_has_seen_does_not_count, ONCE),
 )
 
-CHANGED: Final = (a_repeated_batch_is_decided_as_now, a_decision_is_noted_after_its_batch)
-"""What is found where the user expects something else of the rows."""
+AMONG: Final[dict[Plant, Weights]] = {
+    a_repeated_batch_is_decided_as_now: CHANGES,
+    a_decision_is_noted_after_its_batch: CHANGES,
+    a_batch_that_was_cut_off_counts_as_compared: CUT_OFF,
+    delta_is_taken_at_its_word: CUT_OFF,
+    a_batch_in_two_commits_is_not_seen: CUT_OFF,
+    a_table_without_writers_is_new: CUT_OFF,
+    what_a_start_has_seen_does_not_count: CUT_OFF,
+}
+"""What is found among other steps."""
 
 # Few walks find these: the search begins shortly before the first that does.
 FIRST: Final[dict[Plant, int]] = {
@@ -412,6 +466,7 @@ FIRST: Final[dict[Plant, int]] = {
     partitions_that_are_added_are_not_seen: 1_630,
     queries_are_not_known_as_continued: 980,
     expired_snapshots_are_not_missed: 820,
+    what_a_start_has_seen_does_not_count: 1_700,
     what_is_forgotten_is_not_missed: 3_190,
     tasks_do_not_end_a_whole_batch: 870,
     a_whole_batch_ends_no_tasks: 740,

@@ -178,7 +178,7 @@ class MicroBatches:
         self.ends: dict[int, int] = {}
         self.rows: tuple[Any, ...] = ()
         if self._files.read("metadata") is None:
-            self._files.create("metadata", json.dumps({"id": session.world.new_id("query")}))
+            self._files.create("metadata", json.dumps({"id": session.world.new_query_id()}))
         self.id = str(json.loads(self._files.read("metadata") or "{}")["id"])
         planned, done = self._last("offsets"), self._last("commits")
         self.is_planned = planned is not None and planned != done

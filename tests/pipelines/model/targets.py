@@ -52,6 +52,9 @@ class DeltaStore:
     writers: dict[str, int] = field(default_factory=dict)
     written_ms: dict[str, int | None] = field(default_factory=dict)
     first_known: int = 0
+    properties: dict[str, str] = field(
+        default_factory=lambda: {"delta.enableDeletionVectors": "true"}
+    )
 
     @property
     def rows(self) -> Rows:
@@ -68,7 +71,14 @@ class DeltaStore:
             dict(self.writers),
             dict(self.written_ms),
             self.first_known,
+            dict(self.properties),
         )
+
+    def forget_writers(self) -> None:
+        """Delta drops those that wrote longer ago than the table keeps them."""
+        self.properties["delta.setTransactionRetentionDuration"] = "interval 7 days"
+        self.writers.clear()
+        self.written_ms.clear()
 
     def restore(self, version: int) -> None:
         """RESTORE TABLE: the writers stay as they are."""
@@ -107,7 +117,7 @@ class FakeDeltaTable:
             table_id=store.id,
             schema=self._spark.world.table_schema,
             partition_columns=(),
-            properties=lambda: {"delta.enableDeletionVectors": "true"},
+            properties=lambda: dict(store.properties),
             transactions=lambda: dict(store.writers),
             written_ms=lambda: dict(store.written_ms),
             reader_features=frozenset,
@@ -182,6 +192,7 @@ class DeltaTarget:
             store.written_ms[name] = len(store.versions) * APART_MS
         store.versions.append((metadata, None, rows))
         session.conf.set(LAST_COMMIT, str(store.latest))
+        self._world.steps.committed(session)
 
     def rows(self, path: str) -> Rows:
         return self.stores[f"file:{path}"].rows
@@ -297,6 +308,7 @@ class FakeConnection:
     def commit(self) -> None:
         self._spark.world.steps.step(self._spark, alone=True)
         self._target.database = self._work
+        self._spark.world.steps.committed(self._spark)
 
 
 class DatabaseTarget:
@@ -344,6 +356,7 @@ class FakeFileSink:
             return
         if not files.create(f"_spark_metadata/{number}", json.dumps(frame.rows)):
             raise QueryFailedError(f"Race while writing batch {number}")
+        self._session.world.steps.committed(self._session)
 
 
 class FolderTarget:

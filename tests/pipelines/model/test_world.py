@@ -22,13 +22,15 @@ from hypothesis.stateful import (
 )
 from tests.pipelines.model.planted import (
     KEEP_REJECTS,
+    a_batch_in_two_commits_is_not_seen,
+    a_batch_that_was_cut_off_counts_as_compared,
     a_first_batch_trusts_its_start,
     a_query_that_no_commit_shows_is_not_missed,
     what_is_forgotten_is_not_missed,
 )
 from tests.pipelines.model.rejected import NUMBERS
 from tests.pipelines.model.targets import TARGETS
-from tests.pipelines.model.walk import CHANGES, LENGTH, stopped_start, walk
+from tests.pipelines.model.walk import CHANGES, CUT_OFF, LENGTH, stopped_start, walk
 from tests.pipelines.model.world import (
     CHECKPOINTS,
     KINDS,
@@ -265,6 +267,16 @@ def test_no_row_is_lost_where_other_rows_are_expected_after_a_kill(
         walk(seed, kind, delivery, LENGTH, CHANGES)
 
 
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize("kind", TARGETS)
+def test_no_row_is_lost_or_doubled_where_runs_are_cut_off_after_a_commit(
+    kind: str, delivery: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    for seed in range(WALKS):
+        walk(seed, kind, delivery, LENGTH, CUT_OFF)
+
+
 @pytest.mark.parametrize("kind", KEEP_REJECTS)
 def test_each_row_is_in_one_of_both_wherever_a_batch_is_killed(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -391,15 +403,80 @@ def test_a_query_does_not_go_on_where_the_one_that_continued_it_is_forgotten(
         world()
 
 
-def test_a_quiet_query_goes_on_though_its_commits_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_what_is_forgotten_before_a_batch_that_was_cut_off_is_asked_at_the_next_start(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    install(monkeypatch)
+
+    def world() -> World:
+        with in_world("delta") as world:
+            world.append(0, 2)
+            run = world.start("a")
+            world.batch(run, 5)
+            world.append(0, 2)
+            later = world.start("b", "table")
+            world.batch(later, 5)
+            world.forget_history()
+            world.batch_cut_off(run, 5, lambda: None)
+            assert len(world.held) == 6
+            world.start("a")
+            return world
+
+    killed, said = world().said
+    assert killed == "killed"
+    assert "A run was cut off after it had written batch 1" in said
+    assert "rows may be there twice" in said
+    a_batch_that_was_cut_off_counts_as_compared(monkeypatch)
+    with pytest.raises(SilentError, match="before a kill, and a start goes on"):
+        world()
+
+
+def test_a_batch_that_two_runs_wrote_is_said_though_the_second_one_was_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    install(monkeypatch)
+
+    def world() -> World:
+        with in_world("iceberg") as world:
+            world.append(0, 2)
+            late = world.start("a")
+            world.batch(late, 5)
+            world.append(0, 2)
+
+            def another() -> None:
+                world.freeze("a")
+                run = world.start("a")
+                world.batch(run, 5)
+                world.stop(run)
+
+            # Its lease was taken while it wrote, and it is killed before it looks.
+            world.steps.meanwhile_at, world.steps.meanwhile = 1, another
+            world.batch_cut_off(late, 5, lambda: None)
+            world.start("a")
+            return world
+
+    killed, said = world().said
+    assert killed == "killed"
+    assert "has batch 1 of this query in two commits: two runs wrote it" in said
+    a_batch_in_two_commits_is_not_seen(monkeypatch)
+    with pytest.raises(SilentError, match="before a kill, and a start goes on"):
+        world()
+
+
+@pytest.mark.parametrize("writer", ["an-etl-job", "5f0c8f3a9d1b4c0e8a7b6c5d4e3f2a1b"])
+def test_a_quiet_query_goes_on_though_its_commits_are_forgotten(
+    writer: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And though a job with a name of its own, or a replay, has written since then."""
     install(monkeypatch)
     with in_world("delta") as world:
         world.append(0, 2)
         run = world.start("a")
         world.batch(run, 5)
         world.stop(run)
+        table = world.target.stores[f"file:{world.path}"]
+        table.writers[writer] = 7
+        table.written_ms[writer] = world.target.now_ms(world.path)
         world.forget_history()
         world.append(0, 2)
         world.batch(world.start("a"), 5)

@@ -64,6 +64,29 @@ def killed(walker: Walker) -> None:
     walker.world.steps.kill_at = -1
 
 
+def cut_off(walker: Walker) -> None:
+    """A process is killed between the commit of a batch and its look at the commits before it.
+
+    Another one may have taken its checkpoint, or continued its table, shortly before.
+    """
+    world, draw = walker.world, walker.draw
+    if run := walker.run():
+        for before in draw.choice(((), (), (_forget_history,), (cycle, _forget_history))):
+            before(walker)
+
+        def taken() -> None:
+            world.freeze(run.checkpoint)
+            other = world.start(run.checkpoint, "table")
+            world.batch(other, 5)
+            world.stop(other)
+
+        if draw.random() < 0.3:
+            world.steps.meanwhile_at, world.steps.meanwhile = draw.randrange(3), taken
+        after = draw.choice((append, append, cycle, restore_table))
+        world.batch_cut_off(run, draw.randint(1, 5), lambda: after(walker))
+        world.steps.meanwhile_at, world.steps.meanwhile = -1, None
+
+
 def overtaken(walker: Walker) -> None:
     """Something happens between two steps of a start or a batch."""
     steps = walker.world.steps
@@ -158,6 +181,18 @@ WEIGHTS: Weights = {
 
 CHANGES: Weights = WEIGHTS | {expect: 10, killed: 16}
 """Steps among which the user often expects something else of the rows."""
+
+
+def _forget_history(walker: Walker) -> None:
+    walker.world.forget_history()
+
+
+def _forget_writers(walker: Walker) -> None:
+    walker.world.forget_writers()
+
+
+CUT_OFF: Weights = WEIGHTS | {cut_off: 16, overtaken: 16, _forget_history: 6, _forget_writers: 3}
+"""Steps among which runs are often killed between a commit and their look at others."""
 
 
 def walk(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -233,6 +234,8 @@ class World:
         self.said: list[str] = []
         self.excused: set[Any] = set()
         self.twice: set[Any] = set()
+        self.unseen: dict[str, set[Any]] = {}
+        """Of queries whose run was killed before it could say so: rows that may be doubled."""
         self.backups: dict[str, Any] = {}
         self.begun: tuple[str, tuple[Any, ...]] | None = None  # a replay that was cut off
         self.each: int | None = None  # what is expected of the rows: see `rejected`
@@ -281,6 +284,9 @@ class World:
 
     def new_id(self, what: str) -> str:
         return f"{what}-{self.new_number()}"
+
+    def new_query_id(self) -> str:
+        return str(uuid.UUID(int=self.new_number()))
 
     def earliest(self) -> dict[int, int]:
         return dict(self.first)
@@ -367,6 +373,7 @@ class World:
         else:
             self.runs.append(run)
             self.check(run)
+        self._see(run, said)
         self.audit()
         return run
 
@@ -385,7 +392,40 @@ class World:
                     self.excused |= set(self._records(self.ends))
         else:
             self.check(run)
+        self._see(run, said)
         self.audit()
+
+    def batch_cut_off(self, run: Run, most: int, after: Callable[[], None]) -> None:
+        """A process commits its next batch, and is killed before it looks at the target again.
+
+        `after` happens between the two. What the process would have said its next start says.
+        """
+
+        def cut_off(session: Session) -> None:
+            assert run.query is not None
+            if self.records is None:  # others may double these later
+                self.unseen.setdefault(run.query.id, set()).update(run.rows)
+            after()
+            session.dead = True
+
+        self.steps.after_commit = cut_off
+        self.batch(run, most)
+        self.steps.after_commit = None
+
+    def _see(self, run: Run, said: str) -> None:
+        """A start, or the first batch of a query after it, says that rows are doubled."""
+        text = self.folders.get(f"/cp/{run.checkpoint}", {}).get("metadata")
+        unseen = self.unseen.get(json.loads(text)["id"] if text else "", set())
+        if said and said != "killed":
+            if any(words in said for words in TWICE):
+                self.twice |= unseen
+        elif run.runs and run.query is not None and self.delivery != AT_LEAST_ONCE:
+            query = run.query.current
+            is_first = query.number == 0 and query.is_planned  # it is looked at after the batch
+            if not is_first and (twice := (unseen & self._doubled()) - self.twice):
+                raise SilentError(
+                    f"doubled: {sorted(twice)[:5]} before a kill, and a start goes on"
+                )
 
     def replay(self, count: int) -> None:
         """A process sends rejected rows again, or ends what the last one has begun.
@@ -546,6 +586,8 @@ class World:
         """
         if isinstance(self.target, IcebergTarget) and self.delivery != AT_LEAST_ONCE:
             self.begun = None  # the next replay refuses to go on: `replay.fits.check_known`
+            # A batch in two snapshots is not known as such where one of them has expired.
+            self.twice.update(*self.unseen.values())
             self.target.store(self.path).expire()
             self.backups.pop("target", None)  # its files are gone
         if isinstance(self.target, DeltaTarget) and self.delivery != AT_LEAST_ONCE:
@@ -555,6 +597,11 @@ class World:
             restores = (at for at, (_, one, _) in enumerate(store.versions) if one)
             store.first_known = max(store.first_known, next(restores, store.latest))
             self.backups.pop("target", None)  # it is older than Delta keeps the history
+
+    def forget_writers(self) -> None:
+        """A Delta table forgets the last batches of its writers: its owner has told it to."""
+        if isinstance(self.target, DeltaTarget):
+            self.target.stores[f"file:{self.path}"].forget_writers()
 
     def recreate_target(self) -> None:
         """Somebody drops the table or folder, and makes it again, while nothing runs."""
@@ -578,6 +625,7 @@ class World:
             self.kill(run)
         self.runs.clear()
         self.begun = None
+        self.unseen.clear()
         self.folders = {}
         self.backups.clear()
         self._has_changed = False
@@ -682,11 +730,17 @@ class World:
         """No record is in the target twice, and none is changed."""
         if self.records and (wrong := self.records.wrong(self.target.rows(self.path))):
             raise SilentError(f"changed: {wrong}")
+        if self.delivery != AT_LEAST_ONCE:
+            twice = self._doubled() - self.twice
+            if silent := twice.difference(*self.unseen.values()):
+                raise SilentError(f"doubled: {sorted(silent)[:5]}")
+
+    def _doubled(self) -> set[Any]:
+        """Return the records that are in the target more than once."""
         rows = self.held
-        if self.delivery != AT_LEAST_ONCE and len(set(rows)) < len(rows):
-            twice = {row for row in rows if rows.count(row) > 1} - self.twice
-            if twice:
-                raise SilentError(f"doubled: {sorted(twice)[:5]}")
+        if len(set(rows)) == len(rows):
+            return set()
+        return {row for row in rows if rows.count(row) > 1}
 
 
 CURRENT: list[World] = []

@@ -63,6 +63,8 @@ class Held:
     target knows of no commit before then, in ms since 1970, though it had some; None where it is
     not known to forget. `forgets`: why it does not know of a commit, as a part of a sentence.
     `unsure`: what others may have done after that batch, which no commit shows; as `forgets`.
+    `unsure_before`: the same before that batch, which counts where its run did not come to compare.
+    `is_twice`: two commits are of that batch, as two runs wrote it.
     """
 
     name: str
@@ -79,6 +81,8 @@ class Held:
     since_ms: int | None = None
     forgets: str = ""
     unsure: str = ""
+    unsure_before: str = ""
+    is_twice: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,12 +116,10 @@ def decide(planned: Planned, held: Held) -> Answer:
         return Refuse(_older(planned, held))
     if last is not None and held.unsure:
         return Refuse(_unsure(held))
+    if held.is_twice and last in (number - 1, number):
+        return Refuse(_twice(held))
     if last is not None and last == number:
-        if _differ(held.ends, planned.ends):
-            return Refuse(_other(planned.checkpoint, held, planned.ends))
-        if held.ends is None and held.forgets:
-            return Refuse(_end_forgotten(planned, held))
-        return Skip()
+        return _decide_there(planned, held)
     is_behind = last is None or (planned.promised is not None and last < planned.promised)
     if planned.promised is not None and held.is_complete and is_behind:
         return Refuse(_missing(planned.checkpoint, planned.promised, held))
@@ -129,6 +131,15 @@ def decide(planned: Planned, held: Held) -> Answer:
         # Where the target does not say what it has, its word that it has the batch stands.
         return Skip() if last is None else Refuse(_missing(planned.checkpoint, number, held))
     return Write()
+
+
+def _decide_there(planned: Planned, held: Held) -> Answer:
+    """Return what becomes of a batch whose number is that of the target's newest one."""
+    if _differ(held.ends, planned.ends):
+        return Refuse(_other(planned.checkpoint, held, planned.ends))
+    if held.ends is None and held.forgets:
+        return Refuse(_end_forgotten(planned, held))
+    return Refuse(_unsure_before(held)) if held.unsure_before else Skip()
 
 
 def notice(planned: Planned, held: Held) -> str | None:
@@ -255,6 +266,24 @@ def _unsure(held: Held) -> str:
         f"known: {held.forgets}, and {held.unsure}. To go on could write rows twice or leave rows "
         "out. Look in the table where they end, and use a new checkpoint with explicit offsets: "
         "topic(..., starting={0: 4711})"
+    )
+
+
+def _twice(held: Held) -> str:
+    return (
+        f"{_capital(held.name)} has batch {held.batch} of this query in two commits: two runs "
+        "wrote it, and rows may be there twice. Take them out once, and use a new checkpoint with "
+        "topic(..., starting='table') to continue where the table ends"
+    )
+
+
+def _unsure_before(held: Held) -> str:
+    return (
+        f"A run was cut off after it had written batch {held.batch} to {held.name}. Whether "
+        "another query has written the same rows is not known: "
+        f"{held.forgets}, and {held.unsure_before}. If it has, rows may be there twice. Look in "
+        "the table where they end, and use a new checkpoint with explicit offsets: topic(..., "
+        "starting={0: 4711})"
     )
 
 

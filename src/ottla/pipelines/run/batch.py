@@ -323,7 +323,10 @@ class BatchRunner:
         Raises PipelineError.
         """
         planned = Planned(self._shown_checkpoint(), number, ends=ends, is_skipped=True)
-        answer = decide(planned, self.sink.held(query_id))
+        held = self.sink.held(query_id)
+        if not self.delivery.doubles_nothing:
+            held = replace(held, is_twice=False)
+        answer = decide(planned, held)
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
 

@@ -404,6 +404,8 @@ def next_of(
         held = replace(held, is_complete=held.batch is None)
     elif identity.delivery != DeliveryGuarantee.AT_LEAST_ONCE:
         held = replace(held, is_complete=True)  # its number is kept with the rows
+    else:
+        held = replace(held, is_twice=False)  # as it may be
     path = str(specification.checkpoint)
     # At-most-once writes no row of a batch again, and at-least-once may.
     is_once = DeliveryGuarantee(specification.delivery) is DeliveryGuarantee.EXACTLY_ONCE

@@ -84,11 +84,16 @@ def read_metadata(text: str) -> CommitMetadata | None:
 
 def latest_of_query(commits: Iterable[str], query_id: str) -> CommitMetadata | None:
     """Return the newest commit of a query, None when none is known; give the newest first."""
-    for text in commits:
-        metadata = read_metadata(text)
-        if metadata is not None and metadata.query_id == query_id:
-            return metadata
-    return None
+    return latest_two_of_query(commits, query_id)[0]
+
+
+def latest_two_of_query(
+    commits: Iterable[str], query_id: str
+) -> tuple[CommitMetadata | None, CommitMetadata | None]:
+    """Return the newest commit of a query and the one before it, as far as they are known."""
+    known = (read_metadata(text) for text in commits)
+    own = (one for one in known if one is not None and one.query_id == query_id)
+    return next(own, None), next(own, None)
 
 
 def continued_by(commits: Iterable[str], query_id: str) -> str:

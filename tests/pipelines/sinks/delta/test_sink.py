@@ -18,6 +18,7 @@ from ottla.pipelines.target.keyed_table import KeyedTable
 from ottla.pipelines.target.port import Batch
 
 ROW = StructType().add("id", "long").add("day", "date")
+_KEPT = "delta.setTransactionRetentionDuration"
 HISTORY = ("valid_from timestamp", "valid_to timestamp", "is_current boolean")
 
 
@@ -62,6 +63,7 @@ class Table:
             schema=self.schema,
             partition_columns=self.partitioned,
             transactions=lambda: self.writers,
+            written_ms=lambda: dict.fromkeys(self.writers),
             properties=lambda: self.properties,
             reader_features=lambda: self.reader_features,
         )
@@ -290,6 +292,27 @@ def test_a_batch_that_a_commit_shows_is_not_written_again(monkeypatch: pytest.Mo
     assert made.write(frame, Batch("query-1", 5, "")) is None
     with pytest.raises(AttributeError):  # is written: the frame is none
         made.write(frame, Batch("query-1", 5, "", once=False))
+
+
+def test_a_table_that_forgets_its_writers_has_their_batches(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Table(ROW, properties={_KEPT: "interval 7 days"})
+    texts = ["", said("query-1", 0), said("query-2", 4), said("query-1", 1)]
+    commits = [Commit(version, text, {}) for version, text in reversed([*enumerate(texts)])]
+    monkeypatch.setattr(table, "commits", lambda most=1_000: iter(commits))
+    frame: Any = SimpleNamespace(sparkSession=None)
+
+    for number in (0, 1):
+        made = sink(monkeypatch, table)
+        assert made.write(frame, Batch("query-1", number, "")) is None
+    assert not made._has(Batch("query-1", 2, ""))
+    assert not made._has(Batch("query-1", 1, "", once=False))
+    assert not made._has(Batch("query-3", 0, ""))
+    table.properties.clear()  # Delta itself knows the last batch of each
+    assert not sink(monkeypatch, table)._has(Batch("query-1", 1, ""))
+    unsure = sink(monkeypatch, Table(ROW, properties={_KEPT: "interval 7 days"}))._unsure
+    assert unsure("query-1", [], since_ms=9) == "it knows who wrote to it for 7 days alone"
 
 
 def test_a_table_that_only_its_catalog_knows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,12 +10,21 @@ first batch has none of its own before it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from ottla.pipelines.target.commit_metadata import CommitMetadata, read_metadata
 from ottla.pipelines.target.delta_table import Commit
 from ottla.pipelines.target.restored import may_take_out_older, with_held
+
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+
+
+def is_query_id(writer: str) -> bool:
+    """Tell whether a writer (Delta's `txnAppId`) may be a query of Spark's, which are UUIDs."""
+    return _UUID.fullmatch(writer) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +36,8 @@ class CommitsOfQuery:
     `continued_by`: a query that goes on where this one ended, empty for none. `has_first_version`:
     the table's version 0 was among them. `newest_version`: of all commits, -1 where there is none.
     `batches`: the numbers of its batches in the commits that were read. `older_taken_out`: a
-    RESTORE may have taken out others, which are known no more.
+    RESTORE may have taken out others, which are known no more. `is_before_shown`: these commits go
+    back to the one before `newest`, or the query has none before it.
     """
 
     newest: CommitMetadata | None = None
@@ -38,6 +48,7 @@ class CommitsOfQuery:
     newest_version: int = -1
     batches: frozenset[int] = frozenset()
     older_taken_out: bool = False
+    is_before_shown: bool = True
 
 
 def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
@@ -46,7 +57,7 @@ def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
     taken_out: list[int] = []
     batches: set[int] = set()
     continued_by, has_first_version, newest_version = "", False, -1
-    is_newest = True
+    is_newest, is_before_shown = True, False
     read: list[Commit] = []
     for commit, is_held in with_held(commits):
         read.append(commit)
@@ -65,12 +76,14 @@ def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
         if own is None:
             continue
         if newest is not None:
+            is_before_shown = True
             break
         if said is None:  # Spark's own sink does not say where a batch ends
             is_newest = False
             continue
         newest = said
         if said.batch == 0:
+            is_before_shown = True
             break
     return CommitsOfQuery(
         newest,
@@ -81,4 +94,5 @@ def commits_of(query_id: str, commits: Iterable[Commit]) -> CommitsOfQuery:
         newest_version,
         frozenset(batches),
         may_take_out_older(read),
+        is_before_shown or newest is None or has_first_version,
     )

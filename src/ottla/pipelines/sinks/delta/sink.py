@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.checkpoint.next_batch import Held
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta.batch_order import BatchOrder
-from ottla.pipelines.sinks.delta.commits_of_query import commits_of
+from ottla.pipelines.sinks.delta.commits_of_query import commits_of, is_query_id
 from ottla.pipelines.sinks.delta.compaction import COMPACT_AFTER, Compaction
 from ottla.pipelines.sinks.delta.failures import FAILURES
 from ottla.pipelines.sinks.delta.merge import merge
@@ -66,6 +66,8 @@ _RESTORED: Final = "a RESTORE TABLE went back to a version before them"
 MAX_CLOCKS_APART_MS: Final = 60_000
 """How far the clocks of those that write to a table are apart at most."""
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
+_WRITERS_KEPT: Final = "delta.setTransactionRetentionDuration"
+"""A table that has it forgets the last batch of a writer after that time."""
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 
@@ -90,8 +92,9 @@ class DeltaSink(Sink):
     _batch_order: BatchOrder = field(default_factory=BatchOrder, init=False, repr=False)
     # Of each query: up to which version the commits of others are compared with it, and since when.
     _compared: dict[str, tuple[int, int]] = field(default_factory=dict, init=False, repr=False)
-    # Of each query: its last batch that a commit in the table showed when somebody looked.
-    _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    # Of each query: its last batch, as far as this object has written it or found it.
+    _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _forgets_writers: bool | None = field(default=None, init=False, repr=False)
     _made_id: str = field(default="", init=False, repr=False)
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
@@ -191,7 +194,7 @@ class DeltaSink(Sink):
         self._compared.setdefault(query_id, (found.newest_version, now_ms()))
         newest, batch, ends = found.newest, None, None
         if newest is not None:
-            self._seen[query_id] = newest.batch
+            self._last[query_id] = max(newest.batch, self._last.get(query_id, -1))
         # Delta keeps the number of a writer's last batch, also of one taken out. The first look for
         # it in a program takes seconds.
         if not found.is_newest and not found.taken_out:
@@ -200,8 +203,11 @@ class DeltaSink(Sink):
             batch, ends = newest.batch, newest.offsets
         is_shown = batch is None or batch in found.batches or found.has_first_version
         is_unsure = batch is not None and found.older_taken_out
-        commits = list(self.table.commits()) if is_unsure or not is_shown else []
+        is_before_shown = not is_shown or found.is_before_shown
+        is_all_shown = is_shown and is_before_shown and not is_unsure
+        commits = [] if is_all_shown else list(self.table.commits())
         unsure = _RESTORED if is_unsure else ""
+        before = "" if is_before_shown else self._unsure(query_id, commits, since_ms=0)
         return Held(
             name,
             batch,
@@ -210,22 +216,29 @@ class DeltaSink(Sink):
             taken_out=found.taken_out,
             taken_out_by="RESTORE TABLE",
             continued_by=found.continued_by,
-            forgets=_forgets(commits) if commits else "",
+            forgets=_forgets(commits) if is_unsure or not is_shown or before else "",
             unsure=unsure or ("" if is_shown else self._unsure(query_id, commits)),
+            unsure_before=before,
         )
 
     def _unsure(self, query_id: str, commits: Sequence[Commit], since_ms: int | None = None) -> str:
         """Return which query may have continued one whose last commit these do not show any more;
         empty for none.
 
-        It would say so in each commit. Delta keeps when it wrote last, also without these.
+        It would say so in each commit. Delta keeps when it wrote last, also without these. A job
+        that gives its commits a name of its own, or a replay, continues nothing.
         `since_ms`: when the query's last batch was compared, None: when Delta says that it wrote.
         """
-        written = self.table.snapshot().written_ms()
+        snapshot = self.table.snapshot()
+        kept = snapshot.properties().get(_WRITERS_KEPT)
+        if since_ms is not None and kept is not None:
+            # That it knows this query's last batch does not say that it knows all since `since_ms`.
+            return f"it knows who wrote to it for {kept.removeprefix('interval ')} alone"
+        written = snapshot.written_ms()
         own_ms = written.get(query_id) if since_ms is None else since_ms
         shown = {commit.batch[0] for commit in still_held(commits) if commit.batch}
         for writer, at_ms in written.items():
-            if writer == query_id or writer in shown:
+            if writer == query_id or writer in shown or not is_query_id(writer):
                 continue
             # What came before this query's last batch was compared then.
             if own_ms is None or at_ms is None or at_ms + MAX_CLOCKS_APART_MS >= own_ms:
@@ -252,8 +265,11 @@ class DeltaSink(Sink):
 
     def forgets(self) -> str:
         """Return that Delta has removed commits of queries from the table's history."""
-        if not self.target.location or not self.table.snapshot().transactions():
+        if not self.target.location:
             return ""
+        snapshot = self.table.snapshot()
+        if not snapshot.transactions() and _WRITERS_KEPT not in snapshot.properties():
+            return ""  # no query has written to it
         commits = list(self.table.commits())
         return "" if not commits or commits[-1].version == 0 else _forgets(commits)
 
@@ -419,13 +435,13 @@ class DeltaSink(Sink):
     def write(self, frame: DataFrame, batch: Batch) -> int | None:
         """Append or merge a batch; None when the table has it already."""
         session = frame.sparkSession
-        if batch.once and self._seen.get(batch.query_id, -1) >= batch.number:
-            # Delta forgets a writer's last batch in a table with setTransactionRetentionDuration.
+        if self._has(batch):
             return None
         if self.keyed is not None:
             version = merge(
                 frame, self.keyed, self.target.location, batch, self.spark, self._batch_order
             )
+            self._last[batch.query_id] = batch.number
             self._check_between(version, batch)
             self._compact(session)
             self._look_ahead(session)
@@ -438,11 +454,28 @@ class DeltaSink(Sink):
             writer = writer.option("mergeSchema", True)
         writer.save(self.target.location)
         version = last_commit(session)
+        self._last[batch.query_id] = batch.number
         self._check_between(version, batch)
         self._compact(session)
         if batch.once:
             self._look_ahead(session)
         return version
+
+    def _has(self, batch: Batch) -> bool:
+        """Tell whether a table that forgets its writers has a batch: Delta would not skip it.
+
+        By its history, before each batch: a copy of the checkpoint may have written it meanwhile.
+        The other tables know it.
+        """
+        if not batch.once and self.keyed is None:
+            return False
+        if self._forgets_writers is None:
+            self._forgets_writers = _WRITERS_KEPT in self.table.snapshot().properties()
+        if self._forgets_writers:
+            newest = commits_of(batch.query_id, self.table.commits()).newest
+            if newest is not None and newest.batch >= batch.number:
+                return True
+        return self._last.get(batch.query_id, -1) >= batch.number
 
     def _check_between(self, version: int | None, batch: Batch) -> None:
         """Check the commits of others since the last batch: a RESTORE, or a query that continues
@@ -471,7 +504,7 @@ class DeltaSink(Sink):
             unsure = self._unsure(batch.query_id, between, since_ms)
         if not is_restored and not unsure and not continued_by(texts, batch.query_id):
             return
-        held = self.held(batch.query_id)
+        held = replace(self.held(batch.query_id), unsure_before="")  # this run compares
         if unsure and not held.unsure:
             held = replace(held, unsure=unsure, forgets=_forgets(between))
         check_written(batch, held, self.keyed)

@@ -37,7 +37,12 @@ from ottla.pipelines.target.changed_columns import (
     check_partition_by,
     check_partitioned,
 )
-from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query, read_metadata
+from ottla.pipelines.target.commit_metadata import (
+    continued_by,
+    latest_of_query,
+    latest_two_of_query,
+    read_metadata,
+)
 from ottla.pipelines.target.constraints import Constraint, mark, read_constraints
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.judged_alone import check_judged_alone
@@ -77,6 +82,8 @@ class IcebergSink(Sink):
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _missing: dict[str, str] = field(default_factory=dict, init=False, repr=False)
     _last: int | None = field(default=None, init=False, repr=False)
+    # Of each query: its last batch when the start looked; its snapshot may have expired since.
+    _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -244,12 +251,17 @@ class IcebergSink(Sink):
         that expires its snapshots may have neither.
         """
         table = self._loaded()
-        return Held(f"the table {self.name}") if table is None else self._held(table, query_id)
+        if table is None:
+            return Held(f"the table {self.name}")
+        held = self._held(table, query_id)
+        if held.batch is not None:
+            self._seen[query_id] = held.batch
+        return held
 
     def _held(self, table: LoadedTable, query_id: str) -> Held:
         there = list(table.ancestors())
         texts = [one.metadata for one in there]
-        newest = latest_of_query(texts, query_id)
+        newest, before = latest_two_of_query(texts, query_id)
         is_cut = _is_cut(there)
         gone = [read_metadata(one.metadata) for one in table.set_aside(there)]
         return Held(
@@ -262,6 +274,7 @@ class IcebergSink(Sink):
             continued_by=continued_by(texts, query_id),
             since_ms=there[-1].committed_ms + MAX_CLOCKS_APART_MS if is_cut else None,
             forgets=_forgets(there),
+            is_twice=newest is not None and before is not None and newest.batch == before.batch,
         )
 
     def forgets(self) -> str:
@@ -361,11 +374,13 @@ class IcebergSink(Sink):
             if own is not None and own.batch < batch.number:
                 raise self._written_twice(batch, own.batch)
         held = self._held(table, batch.query_id)
-        if self._last is not None:
+        seen = self._seen.get(batch.query_id)
+        if self._last is not None or seen is not None:
             held = replace(held, is_complete=True)  # it had that batch
+        promised = max((one for one in (batch.promised, seen) if one is not None), default=None)
         if held.batch is not None and held.batch >= batch.number and not held.taken_out:
             return True
-        planned = Planned(batch.checkpoint, batch.number, batch.begins, "", batch.promised)
+        planned = Planned(batch.checkpoint, batch.number, batch.begins, "", promised)
         answer = decide(planned, held)
         if isinstance(answer, Refuse):
             raise PipelineError(answer.sentence)
