@@ -56,7 +56,7 @@ class Rows(Sink):
         return None if self.has_it else batch.number + 1
 
     def held(self, query_id: str) -> Held:
-        return Held("the table rows", self.batch.number, self.ends)
+        return Held("the table rows", self.batch and self.batch.number, self.ends)
 
     def check(self) -> list[str]:
         return []

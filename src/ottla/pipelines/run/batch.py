@@ -233,6 +233,11 @@ class BatchRunner:
         A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
         former = self._former(batch.query_id, batch.number)
+        held = self.sink.held(batch.query_id).batch
+        is_known = held is not None and held >= batch.number
+        if not is_known:
+            # Before the write: a run after one that is killed there finds the batch in the target.
+            self._warn_of_left_out(batch.number, ends)
         keyed = self.sink.keyed
         if keyed is not None and keyed.has_truncations:
             # What its truncation takes was there before the batch, and goes: taking it twice is
@@ -249,17 +254,20 @@ class BatchRunner:
             self._check_skipped(batch.query_id, batch.number, ends)
             beside = replace(batch, promised=None, begins=None)
             self._reject(frame, execution, beside, former, skipped=True)
-        else:
-            log.warning(
-                "Batch %d was begun by a run that was cut off; at-most-once does not write it "
-                "again: its rows up to %s may be missing in %s",
-                batch.number,
-                ends,
-                self.sink.name,
-            )
+        elif is_known:  # a part of it alone
+            self._warn_of_left_out(batch.number, ends)
         keep_state(frame, execution.plan())
         written = self.sink.version_of(batch.query_id, batch.number) if has_it else None
         self._keep(batch.number, written, ends)
+
+    def _warn_of_left_out(self, number: int, ends: Offsets) -> None:
+        log.warning(
+            "Batch %d was begun by a run that was cut off; at-most-once does not write it again: "
+            "its rows up to %s may be missing in %s",
+            number,
+            ends,
+            self.sink.name,
+        )
 
     def _former(self, query_id: str, number: int) -> Decision | None:
         """Return by what another run decided about this batch, which the target has.
