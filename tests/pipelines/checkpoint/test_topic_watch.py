@@ -18,8 +18,9 @@ def test_it_asks_at_most_once_a_second_and_fails_for_another_id() -> None:
     watch.check()
     assert len(answers) == 1
     now[0] = 12.0
-    with pytest.raises(PipelineError, match="'flights' was deleted and created again"):
+    with pytest.raises(PipelineError, match="'flights' was deleted and created again") as told:
         watch.check()
+    assert "The one before, if it was written within the last second, may have" in str(told.value)
 
 
 def test_it_says_what_to_do() -> None:
