@@ -262,10 +262,10 @@ OF_LOGS_PART = 50
 @pytest.mark.parametrize(
     ("first", "count"),
     [
-        (0, 8),
+        (0, 4),
         *(
             pytest.param(first, OF_LOGS_PART, marks=pytest.mark.full)
-            for first in range(8, OF_LOGS, OF_LOGS_PART)
+            for first in range(4, OF_LOGS, OF_LOGS_PART)
         ),
     ],
 )

@@ -13,7 +13,8 @@ from faults.schedule import Kind as Faults
     ("seed", "kinds"),
     [
         (11, (Faults.kill, Faults.lose_disk)),
-        (12, (Faults.pause, Faults.cut_zookeeper)),
+        # test_cluster_zookeeper has both.
+        pytest.param(12, (Faults.pause, Faults.cut_zookeeper), marks=pytest.mark.full),
         (13, (Faults.cut_off, Faults.deposed)),
         pytest.param(15, (Faults.power, Faults.clone), marks=pytest.mark.full),
         pytest.param(14, (Faults.no_zookeeper, Faults.move_replicas), marks=pytest.mark.full),

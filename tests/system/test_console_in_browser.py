@@ -252,7 +252,8 @@ def test_charts_are_drawn(browser: Browser, ottla_topic: Topic) -> None:
     assert complaints == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+# test_console_every_page.py looks at the shop's pages in both.
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_every_page_fits_a_telephone(reader: Reader, ottla_topic: Topic, scheme: Any) -> None:
     produce(ottla_topic, "x" * 3000, key="k" * 300)
     page, name, group = reader.page, ottla_topic.name, f"{'long-' * 30}{scheme}"

@@ -185,7 +185,7 @@ def check(broker: Any, expected: dict[int, Expected], note: str) -> None:
             last[number] = int(sent)
 
 
-@pytest.mark.parametrize("kills", [10, pytest.param(30, marks=pytest.mark.full)])
+@pytest.mark.parametrize("kills", [6, pytest.param(30, marks=pytest.mark.full)])
 def test_killed_again_and_again(new_broker: Callable[..., Any], kills: int) -> None:
     seed = int(os.environ.get("OTTLA_SEED", time.time_ns() % 1_000_000))
     print(f"OTTLA_SEED={seed}")

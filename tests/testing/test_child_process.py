@@ -89,7 +89,8 @@ def test_many_threads_may_start_children(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_paused_child_has_stopped_in_every_thread(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [8, pytest.param(20, marks=pytest.mark.full)])
+def test_a_paused_child_has_stopped_in_every_thread(tmp_path: Path, times: int) -> None:
     program = """if True:
         import threading, zlib
         def work():
@@ -98,7 +99,7 @@ def test_a_paused_child_has_stopped_in_every_thread(tmp_path: Path) -> None:
         for _ in range(8):
             threading.Thread(target=work).start()
     """
-    for _ in range(20):
+    for _ in range(times):
         child = start_child([sys.executable, "-c", program], output=tmp_path / "output")
         threads = Path(f"/proc/{child.pid}/task")
         while len(list(threads.iterdir())) < 9:

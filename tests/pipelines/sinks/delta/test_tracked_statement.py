@@ -133,7 +133,7 @@ MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)
     ("track", "ignore_nulls"),
     [
         pytest.param(True, False, id="track"),
-        pytest.param(False, True, id="nulls"),
+        pytest.param(False, True, id="nulls", marks=pytest.mark.full),
         # As over the kills below.
         pytest.param(True, True, id="both", marks=pytest.mark.full),
     ],
