@@ -212,7 +212,7 @@ PLANTED_STREAMS: Final[dict[Callable[[Patch], None], Sighting]] = {
     new_topics_are_not_noticed: Sighting(pace=Pace.SWIFT),
     standbys_are_beside_their_task: Sighting(1, pace=Pace.SWIFT),
     former_members_commit: Sighting(0, pace=Pace.SWIFT),
-    answers_are_not_repeated: Sighting(28),
+    answers_are_not_repeated: Sighting(28, pace=Pace.SWIFT),
     places_are_taken_from_the_living: Sighting(101, often("kill member"), Pace.SWIFT),
     former_static_members_go_on: Sighting(1, often("replace threads"), Pace.SWIFT),
     places_are_kept_for_ever: Sighting(105, often("stop process"), Pace.SWIFT),
