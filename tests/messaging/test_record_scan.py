@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,6 +97,43 @@ def test_a_window_of_many_partitions_takes_several_steps(ottla_topic: Topic) -> 
         spans = {key: (begin, end) for key, (begin, end) in scan.rest.items() if begin < end}
         scan.close()
     assert sorted(map(int, found)) == [*range(400)]
+
+
+class OneEvent:
+    """The last record of a partition, and then nothing."""
+
+    record_bytes = 1.0
+
+    def __init__(self) -> None:
+        record: Any = SimpleNamespace(
+            error=lambda: None, topic=lambda: "t", partition=lambda: 0, offset=lambda: 9,
+            timestamp=lambda: (1, 9), value=lambda: b"9",
+        )  # fmt: skip
+        self.events = [record]
+        self.assigned: list[int] = []
+
+    def assign(self, offsets: dict[TopicPartition, int]) -> None:
+        self.assigned += offsets.values()
+
+    def drop(self, _keys: object) -> None:
+        pass
+
+    def poll(self) -> list[Any]:
+        some, self.events = self.events, []
+        return some
+
+
+def test_what_was_found_is_returned_although_the_next_window_has_begun() -> None:
+    """Else it would be lost where the scan stops: what is left begins before it."""
+    where = TopicPartition("t", 0)
+    settings = {"bootstrap.servers": "127.0.0.1:1"}
+    scan: Any = RecordScan(settings, {where: (0, 10)}, value, newest_first=True)
+    real, scan._source = scan._source, OneEvent()
+    found = scan.step(0.05, 25)
+    assert scan._source.assigned == [9, 1]
+    assert (found, scan.rest) == ([b"9"], {where: (0, 9)})
+    scan._source = real
+    scan.close()
 
 
 def test_a_search_stops_with_enough_and_goes_on(ottla_topic: Topic) -> None:

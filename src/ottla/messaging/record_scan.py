@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from heapq import heapify, heappop, heappush, heappushpop
 from threading import Lock
@@ -170,13 +170,19 @@ class _Found:
         self.left_out[where] = max(left + 1, self.left_out.get(where, 0))
 
     def take(
-        self, waiting: Container[TopicPartition], *, newest_first: bool
+        self, waiting: Mapping[TopicPartition, int], *, newest_first: bool
     ) -> tuple[list[Any], dict[TopicPartition, int]]:
-        """What was found, and what was left out, but for the partitions that are `waiting`."""
-        rows = [row for row in self.rows if row[3] not in waiting]
-        left_out = {key: end for key, end in self.left_out.items() if key not in waiting}
-        self.rows = [row for row in self.rows if row[3] in waiting]
-        self.left_out = {key: end for key, end in self.left_out.items() if key in waiting}
+        """What was found, and what was left out, but for what is before these ends of partitions
+        that are waiting: what is behind them is of a window before.
+        """
+
+        def waits(key: TopicPartition, offset: int) -> bool:
+            return offset < waiting.get(key, offset)
+
+        rows = [row for row in self.rows if not waits(row[3], row[1])]
+        left_out = {key: end for key, end in self.left_out.items() if not waits(key, end - 1)}
+        self.rows = [row for row in self.rows if waits(row[3], row[1])]
+        self.left_out = {key: end for key, end in self.left_out.items() if waits(key, end - 1)}
         if newest_first:
             rows.sort(key=lambda row: row[:2], reverse=True)
         return [row[4] for row in rows], left_out
@@ -275,7 +281,7 @@ class RecordScan:
                     break
             # A partition is read forward, also newest first: of one that is not read to the end of
             # the window the newest are not known, and `rest` has all of it.
-            waiting = self._waiting if self._newest_first else ()
+            waiting = self._waiting if self._newest_first else {}
             rows, left_out = found.take(waiting, newest_first=self._newest_first)
             for key, end in left_out.items():
                 self._left_out[key] = max(end, self._left_out.get(key, 0))
