@@ -3,7 +3,7 @@
 import pytest
 from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructType
 
-from ottla.pipelines.target.narrower_types import added_columns, narrower
+from ottla.pipelines.target.narrower_types import added_columns, exact_casts, narrower
 
 
 def one(kind: str) -> StructType:
@@ -93,3 +93,13 @@ def test_columns_inside_of_columns() -> None:
         ("i.value.new", "int"),
     ]
     assert added_columns(table, table) == []
+
+
+def test_whole_numbers_whose_digits_spark_counts_otherwise() -> None:
+    rows = StructType().add("a", "long").add("B", "long").add("c", "long").add("d", "integer")
+    table = StructType().add("a", "decimal(19,0)").add("b", "decimal(25,6)")
+    table = table.add("c", "long").add("d", "decimal(10,0)")
+    assert {name: kind.simpleString() for name, kind in exact_casts(rows, table).items()} == {
+        "a": "decimal(19,0)",
+        "B": "decimal(25,6)",
+    }

@@ -76,6 +76,23 @@ def holds(rows: DataType, table: DataType) -> bool:
     return wanted == has or wanted in _EXACT_IN.get(has, ())
 
 
+def exact_casts(rows: StructType, table: StructType) -> dict[str, DataType]:
+    """Return the columns that hold each value, and that Spark's strict casts refuse, with types.
+
+    A BIGINT has 19 digits, for which Spark asks 20 of a DECIMAL.
+    """
+    from pyspark.sql.types import DecimalType, LongType
+
+    known = {column.name.lower(): column.dataType for column in table.fields}
+    found = {one.name: known.get(one.name.lower()) for one in rows.fields}
+    of_long = {one.name for one in rows.fields if isinstance(one.dataType, LongType)}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if name in of_long and isinstance(kind, DecimalType) and holds(LongType(), kind)
+    }
+
+
 def _is_text(name: str) -> bool:
     return name.startswith(("string", "char", "varchar"))
 

@@ -128,6 +128,17 @@ def test_a_table_that_was_changed_while_the_query_runs(spark: Any, tmp_path: Pat
         table.write([Record(2, "x", 5, 0, 2)], 1)
 
 
+def test_a_whole_number_goes_into_a_decimal_with_its_digits(spark: Any, tmp_path: Path) -> None:
+    spark.sql(
+        f"CREATE TABLE delta.`{tmp_path}/t` (id DECIMAL(19,0), word STRING, at INT, "
+        "partition INT, offset DECIMAL(20,0)) USING delta"
+    )
+    table = Table(spark, tmp_path / "t", order_by="at")
+    for number, word in enumerate(("a", "b")):
+        table.write([Record(2**63 - 1, word, number, 0, number)])
+    assert table.rows() == [(2**63 - 1, "b", 1, 0, 1)]
+
+
 def _nulls(columns: str) -> str:
     pairs = (column.split() for column in columns.split(", "))
     return ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in pairs)

@@ -49,13 +49,14 @@ from ottla.pipelines.target.delta_table import (
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind
+from ottla.pipelines.target.narrower_types import exact_casts
 from ottla.pipelines.target.port import Sink
 from ottla.pipelines.target.restored import still_held
 from ottla.pipelines.target.written import check_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from ottla.pipelines.target.keyed_table import KeyedTable
     from ottla.pipelines.target.port import Batch
@@ -96,6 +97,7 @@ class DeltaSink(Sink):
     _last: dict[str, int] = field(default_factory=dict, init=False, repr=False)
     _forgets_writers: bool | None = field(default=None, init=False, repr=False)
     _made_id: str = field(default="", init=False, repr=False)
+    _casts: dict[str, DataType] = field(default_factory=dict, init=False, repr=False)
     _table: DeltaTable | None = field(default=None, init=False, repr=False)
     _compaction: Compaction | None = field(default=None, init=False, repr=False)
     _state_ahead: StateAhead | None = field(default=None, init=False, repr=False)
@@ -388,6 +390,7 @@ class DeltaSink(Sink):
         self.target = self.target.made(self.spark, schema, self.partition_by, self._properties())
         snapshot = self.table.snapshot()
         self._made_id = snapshot.table_id
+        self._casts = exact_casts(self.schema, snapshot.schema)
         if self.keyed is not None and self._compare(snapshot):
             empty = self.spark.createDataFrame([], schema).write.format("delta").mode("append")
             empty.option("mergeSchema", True).save(self.target.location)
@@ -438,6 +441,10 @@ class DeltaSink(Sink):
         if self._has(batch):
             return None
         if self.keyed is not None:
+            if self._casts:
+                frame = frame.withColumns(
+                    {name: frame[name].cast(kind) for name, kind in self._casts.items()}
+                )
             version = merge(
                 frame, self.keyed, self.target.location, batch, self.spark, self._batch_order
             )

@@ -47,14 +47,14 @@ from ottla.pipelines.target.constraints import Constraint, mark, read_constraint
 from ottla.pipelines.target.far_ahead import order_constraints, watched
 from ottla.pipelines.target.judged_alone import check_judged_alone
 from ottla.pipelines.target.keyed_table import check_kind, harm
-from ottla.pipelines.target.narrower_types import added_columns
+from ottla.pipelines.target.narrower_types import added_columns, exact_casts
 from ottla.pipelines.target.port import NO_VERSION, Sink
 from ottla.pipelines.target.upsert_statement import upsert_statement
 from ottla.pipelines.target.written import check_written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
     from ottla.pipelines.sinks.iceberg.jvm import Snapshot
     from ottla.pipelines.target.changed_columns import ChangedColumns
@@ -81,6 +81,7 @@ class IcebergSink(Sink):
     max_ahead: str | None = None
     _constraints: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _missing: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _casts: dict[str, DataType] = field(default_factory=dict, init=False, repr=False)
     _last: int | None = field(default=None, init=False, repr=False)
     # Of each query: its last batch when the start looked; its snapshot may have expired since.
     _seen: dict[str, int] = field(default_factory=dict, init=False, repr=False)
@@ -217,6 +218,7 @@ class IcebergSink(Sink):
                 add_columns(self.spark, self.table, added)
             for name, _, kind in widened:
                 widen_column(self.spark, self.table, name, kind)
+        self._casts = exact_casts(self.schema, self._schema_there())
         known = {name.lower() for name in schema.names}
         self._missing = {
             one.name: one.dataType.simpleString()
@@ -329,6 +331,10 @@ class IcebergSink(Sink):
         return self._find_written(batch, before, once=once)
 
     def _write(self, frame: DataFrame, batch: Batch) -> None:
+        if self._casts:
+            frame = frame.withColumns(
+                {name: frame[name].cast(kind) for name, kind in self._casts.items()}
+            )
         if self.keyed is not None:
             self._merge(frame, self.keyed, batch)
             return
