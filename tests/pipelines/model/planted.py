@@ -30,6 +30,7 @@ from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.topic import one_transaction
 from ottla.pipelines.sinks.topic import sink as topic
 from ottla.pipelines.sinks.topic import task as topic_task
+from ottla.pipelines.target import changed_columns
 from ottla.pipelines.target.upsert_statement import upsert_statement
 
 AT_MOST_ONCE: Final = "at-most-once"
@@ -214,7 +215,7 @@ def a_whole_batch_has_one_mark(patch: pytest.MonkeyPatch) -> None:
 
 def types_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """A table with keys whose column is narrower takes the rows."""
-    patch.setattr(delta, "narrower", lambda *_: iter(()))
+    patch.setattr(changed_columns, "narrower", lambda *_: iter(()))
     patch.setattr(jdbc, "compare", lambda *_: [])
 
 
