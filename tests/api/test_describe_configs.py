@@ -107,7 +107,7 @@ async def test_describes_a_group_that_need_not_exist(start_cluster: Any) -> None
     await cluster.ask(build.IncrementalAlterConfigsRequest(resources=(resource,)))
     result = await describe(cluster, ResourceType.GROUP, "g", include_synonyms=True)
     configs = {each.name: each for each in result.configs}
-    assert len(configs) == 22
+    assert len(configs) == 21
     own = configs["consumer.heartbeat.interval.ms"]
     assert (own.value, own.config_source, own.read_only, own.config_type) == ("6000", 8, False, 3)
     assert [(each.name, each.value, each.source) for each in own.synonyms] == [
@@ -130,7 +130,7 @@ async def test_describes_a_group_that_need_not_exist(start_cluster: Any) -> None
     )
     await cluster.ask(build.IncrementalAlterConfigsRequest(resources=(resource,)))
     names = [each.name for each in (await describe(cluster, ResourceType.GROUP, "g")).configs]
-    assert (len(names), change.name in names) == (23, True)
+    assert (len(names), change.name in names) == (22, True)
     other = await describe(cluster, ResourceType.GROUP, "h")
     assert {each.config_source for each in other.configs} == {4, 5}
     nameless = await describe(cluster, ResourceType.GROUP, "")

@@ -72,8 +72,7 @@ class Topic(TopicSink):
         return NO_VERSION if self._world.held is None else super().write(frame, batch)
 
     def held(self, query_id: str) -> Held:
-        assert self._world.held is not None
-        return self._world.held
+        return self._world.held or Held("topic out", None, None)
 
     def check_running(self) -> None:
         self._world.check()

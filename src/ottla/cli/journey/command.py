@@ -28,8 +28,6 @@ from ottla.wording.nearest import nearest
 Document = dict[str, Any]
 
 VERSION = 1
-LARGEST_PARTITION = 2**31 - 1
-LARGEST_OFFSET = 2**63 - 1
 WAYS = "For example: ottla journey TOPIC 0 42, or TOPIC --key KEY, or TOPIC --latest"
 
 
@@ -190,8 +188,6 @@ def asked(
     chosen = [name for name, is_given in given.items() if is_given]
     if len(chosen) > 1:
         raise UsageFailed(f"give either {' or '.join(chosen)}, not both.", WAYS)
-    if (partition or 0) > LARGEST_PARTITION or (offset or 0) > LARGEST_OFFSET:
-        raise UsageFailed("a partition or offset is out of range.", WAYS)
     question: Document = {"journey": VERSION, "topic": topic, "partition": partition}
     if key is not None:
         question["key"] = base64.b64encode(key.encode("utf-8", "surrogateescape")).decode()
