@@ -13,8 +13,10 @@ pytestmark = pytest.mark.spark
 SCHEMA = (
     "id BIGINT, dec DECIMAL(15,2), big DECIMAL(38,18), at TIMESTAMP, local TIMESTAMP_NTZ, "
     "day DATE, d DOUBLE, f FLOAT, t TINYINT, n STRUCT<dec: DECIMAL(5,2)>, a ARRAY<DECIMAL(5,2)>, "
-    "da ARRAY<DOUBLE>, ta ARRAY<TIMESTAMP>, m MAP<STRING, DATE>, s ARRAY<STRUCT<day: DATE>>"
+    "da ARRAY<DOUBLE>, ta ARRAY<TIMESTAMP>, m MAP<STRING, DATE>, s ARRAY<STRUCT<day: DATE>>, "
+    "text STRING, keys MAP<STRING, INT>"
 )
+HALF_PAIR = r"value has half of a surrogate pair, such as \ud83d alone, which is no character"
 DAY = "that begins with a date, yyyy-mm-dd"
 CHANGED = [
     ('{"dec": "1,5"}', "value.dec is not a decimal(15,2) without a comma: 1,5"),
@@ -42,6 +44,10 @@ CHANGED = [
     ('{"da": [1, -1e999]}', "value.da[] does not fit a floating-point number"),
     ('{"f": 1e39}', "value.f does not fit a floating-point number"),
     ('{"t": 200}', "value.t does not fit a tinyint"),
+    ('{"text": "cut \\ud83d"}', HALF_PAIR),
+    ('{"text": "\\uDE00\\ud83D"}', HALF_PAIR),
+    ('{"text": "\\\\\\ud83d?", "id": 1}', HALF_PAIR),
+    ('{"keys": {"\\ud83d": 1}}', HALF_PAIR),
 ]
 KEPT = [
     '{"dec": 1.5, "big": 0.000000000000000001, "n": {"dec": "2.50"}, "a": [1, 2.25]}',
@@ -55,6 +61,8 @@ KEPT = [
     '{"d": NaN, "f": -Infinity, "t": -56}',
     '{"at": -7}',
     "{'dec': 1.5, 'at': '2026-01-02T12:30:00Z'}",
+    '{"text": "\\ud83d\\uDE00, \\\\ud83d, \\ud55c, \\u00e4 \\\\\\ud83d\\ude00?"}',
+    "{'text': '\\ud83d\\ude00', 'id': 1}",
 ]
 
 
@@ -98,3 +106,11 @@ def test_text_that_a_cast_changes_is_rejected(
 ) -> None:
     found = reasons(spark, changed + kept, schema, name_fields=False)
     assert [reason is not None for reason in found] == [True] * len(changed) + [False] * len(kept)
+
+
+def test_half_a_character_is_looked_for_where_the_schema_has_texts(spark: Any) -> None:
+    (found,) = reasons(spark, [r'{"id": 1, "name": "\ud83d"}'], "id BIGINT", name_fields=True)
+    assert found is None
+    wanted = "id BIGINT, at STRUCT<name: STRING>"
+    (found,) = reasons(spark, [r'{"id": 1, "name": "\ud83d"}'], wanted, name_fields=True)
+    assert found == HALF_PAIR, "also in a field that the schema lacks"

@@ -39,6 +39,7 @@ def is_plain(text: str, schema: str = SCHEMA) -> bool:
         '{"a": [], "m": {}, "s": "at: 12:30"}',
         '\n{\n  "s": "}",\n  "id": 1\n}\n',
         '{"id":1,"id":2}',
+        r'{"s": "\ud83d\uDE00, \\ud83d, \ud55c, \u00e4"}',
     ],
 )
 def test_the_usual_forms_are_plain(text: str) -> None:
@@ -49,6 +50,9 @@ def test_the_usual_forms_are_plain(text: str) -> None:
     "text",
     [
         '{"dec": "1,5"}',
+        r'{"s": "\ud83d"}',
+        r'{"s": "\\\uDE00"}',
+        r'{"m": {"\ud83d ": null}}',
         '{"dec": 1.239}',
         '{"dec": 1e0}',
         '{"whole": 1.5}',

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.spark
 SCHEMA = "id BIGINT, s STRING, d DOUBLE"
 NO_OBJECT = "value is not a JSON object of the schema"
 MORE = "value has more text after its JSON object"
+HALF_PAIR = r"value has half of a surrogate pair, such as \ud83d alone, which is no character"
 TOO_LARGE = "value.d does not fit a floating-point number"
 # The value, whether counting proves it (but for text behind the object), the reason, and the names
 # of unknown fields.
@@ -25,6 +26,10 @@ VALUES: list[tuple[bytes, bool, str | None, str | None]] = [
     ('{"id":1,"s":"Zoë 🎈","d":1}'.encode(), True, None, None),
     (b'{"id":1,"s":"a\\"b\\u002c"}', True, None, None),
     (b"{'id':1,'s':'x'}", True, None, None),
+    (b'{"id":1,"s":"what?"}', False, None, None),
+    (b'{"id":1,"s":"x\\ud83d\\uDE00"}', True, None, None),
+    (b'{"id":1,"s":"x\\ud83d"}', False, HALF_PAIR, None),
+    (b'{"id":1,"s":{"t":"x\\udE00"}}', True, HALF_PAIR, None),
     (b'{"id":1,"s":[7]}', True, None, None),
     (b'{"id":1,"s":"a, b","d":1.5}', False, None, None),
     (b'{"id":1,"s":null,"d":1.5}', False, None, None),

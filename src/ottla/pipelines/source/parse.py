@@ -19,6 +19,7 @@ from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
 from ottla.pipelines.source.plain import plain
 from ottla.pipelines.source.quick import is_quick
+from ottla.pipelines.source.surrogates import has_half_pair, has_texts
 from ottla.pipelines.source.unknown import (
     COLUMN,
     as_json,
@@ -27,8 +28,8 @@ from ottla.pipelines.source.unknown import (
     unknown_names,
     unknown_of,
 )
+from ottla.pipelines.source.words import HALF_PAIR, UnknownFields
 from ottla.pipelines.source.words import UNKNOWN as IS_UNKNOWN
-from ottla.pipelines.source.words import UnknownFields
 from ottla.registry.registered import JSON
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ _KEPT: Final = "_ottla_kept"
 # What a closer look at an object has; it is null where that is not needed.
 _BROKEN: Final = "broken"
 _TRAILING: Final = "trailing"
+_HALF_PAIR: Final = "half_pair"
 _SAID: Final = "said"
 _TEXT: Final = "text"
 _CORRUPT: Final = "_ottla_corrupt"
@@ -292,7 +294,12 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
     data = _data(name, schema)
     text = data.cast("string")
     # The text itself: without it here Spark would carry the data of all records on.
-    found = {_TEXT: text, _BROKEN: ~F.is_valid_utf8(text), _TRAILING: _has_trailing(data)}
+    found = {
+        _TEXT: text,
+        _BROKEN: ~F.is_valid_utf8(text),
+        _TRAILING: _has_trailing(data),
+        _HALF_PAIR: has_half_pair(text) if has_texts(kind_of(fields)) else F.lit(False),
+    }
     said = written_in_json(text, fields)
     if said is not None:
         found[_SAID] = said
@@ -394,5 +401,6 @@ def _object_faults(
     return [
         (F.col(_FAILED + name) | look[_BROKEN], words),
         (look[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
+        (look[_HALF_PAIR], F.lit(f"{name} {HALF_PAIR}")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
     ]

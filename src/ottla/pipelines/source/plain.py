@@ -29,7 +29,10 @@ MAX_TRIES: Final = 500
 _SPACES: Final = r"[ \t\r\n]*"
 _COLON: Final = r"[ \t\r\n:]*"
 _COMMA: Final = r"[ \t\r\n,]*"
-_TEXT: Final = r'"[^"\\]*(?:\\.[^"\\]*)*+"'
+# Half of a surrogate pair is no character (`surrogates`).
+_PAIR: Final = r"u[dD][89abAB]..\\u[dD][c-fC-F]"
+_ESCAPE: Final = rf"\\(?:{_PAIR}|(?!u[dD][89a-fA-F]).)"
+_TEXT: Final = rf'"[^"\\]*(?:{_ESCAPE}[^"\\]*)*+"'
 # A number, null, true or false: nothing else that a parser takes has none of these characters.
 _WORD: Final = r"""[^",:\[\]{}'\\ \t\r\n]+"""
 _END: Final = r"(?![\s\S])"

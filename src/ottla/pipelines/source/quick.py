@@ -3,8 +3,9 @@
 The expression of `plain` reads each character of a text. For an object of plain values alone it is
 enough to count: an object with n fields has n - 1 commas between them, and texts may have more. So
 an object with no more than n - 1 commas, of which n fields of the schema were parsed, has these
-fields and no others. Bytes that are not UTF-8 are U+FFFD in what was parsed of them. What this does
-not prove, `plain` may: a text with a comma in a value, or with a null, is not wrong.
+fields and no others. Bytes that are not UTF-8 are U+FFFD in what was parsed of them, and half of a
+surrogate pair is "?". What this does not prove, `plain` may: a text with a comma or a question mark
+in a value, or with a null, is not wrong.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _FRACTIONS: Final = ("float", "double")
 # Spark's parser changes none of these, nor floating-point numbers that are finite (`changed`).
 _UNCHANGED: Final = ("boolean", "smallint", "int", "bigint")
 _NO_UTF_8: Final = "\N{REPLACEMENT CHARACTER}"
+_HALF_PAIR: Final = "?"
 # No text has this between two commas by design or by chance.
 _END: Final = secrets.token_hex(8)
 
@@ -53,4 +55,6 @@ def _fits(value: Column, kind: str) -> Column:
 
     if kind in _FRACTIONS:
         return F.abs(value) < F.lit(float("inf"))
-    return ~value.contains(_NO_UTF_8) if kind == _STRING else value.isNotNull()
+    if kind == _STRING:
+        return ~(value.contains(_NO_UTF_8) | value.contains(_HALF_PAIR))
+    return value.isNotNull()
