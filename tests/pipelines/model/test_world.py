@@ -372,6 +372,17 @@ def test_a_batch_is_not_skipped_where_the_end_of_its_number_is_forgotten(
         assert "a batch 1 of this query, and whether it is that of the checkpoint" in said[1]
 
 
+def continued_and_forgotten(world: World) -> Any:
+    """Have another query continue the one of checkpoint a, and forget both; returns its run."""
+    world.append(0, 2)
+    run = world.start("a")
+    world.batch(run, 5)
+    world.append(0, 2)
+    world.batch(world.start("b", "table"), 5)
+    world.forget_history()
+    return run
+
+
 @pytest.mark.parametrize("runs", [True, False])
 def test_a_query_does_not_go_on_where_the_one_that_continued_it_is_forgotten(
     runs: bool, monkeypatch: pytest.MonkeyPatch
@@ -380,13 +391,7 @@ def test_a_query_does_not_go_on_where_the_one_that_continued_it_is_forgotten(
 
     def world() -> World:
         with in_world("delta") as world:
-            world.append(0, 2)
-            run = world.start("a")
-            world.batch(run, 5)
-            world.append(0, 2)
-            later = world.start("b", "table")
-            world.batch(later, 5)
-            world.forget_history()
+            run = continued_and_forgotten(world)
             world.append(0, 2)
             if not runs:
                 world.stop(run)
@@ -410,13 +415,7 @@ def test_what_is_forgotten_before_a_batch_that_was_cut_off_is_asked_at_the_next_
 
     def world() -> World:
         with in_world("delta") as world:
-            world.append(0, 2)
-            run = world.start("a")
-            world.batch(run, 5)
-            world.append(0, 2)
-            later = world.start("b", "table")
-            world.batch(later, 5)
-            world.forget_history()
+            run = continued_and_forgotten(world)
             world.batch_cut_off(run, 5, lambda: None)
             assert len(world.held) == 6
             world.start("a")

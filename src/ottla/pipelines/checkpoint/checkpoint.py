@@ -85,17 +85,14 @@ class Checkpoint:
                 f"alone: files are missing in {where}/offsets, as in a folder that was copied "
                 f"while its query ran. {_INSTEAD}"
             )
-        self._lines(f"offsets/{planned}", 3)
+        self._check_lines(f"offsets/{planned}", 3)
         if done is not None:
-            self._lines(f"commits/{done}", 2)
+            self._check_lines(f"commits/{done}", 2)
         if planned > 0:
-            self._lines(f"offsets/{planned - 1}", 3)  # Spark reads it, too
+            self._check_lines(f"offsets/{planned - 1}", 3)  # Spark reads it, too
 
-    def _lines(self, name: str, least: int) -> list[str]:
-        """Return the lines of one of Spark's files, those of JSON among them being whole.
-
-        Raises PipelineError.
-        """
+    def _check_lines(self, name: str, least: int) -> None:
+        """Raise PipelineError where one of Spark's files has fewer lines, or broken JSON."""
         try:
             lines = (self.files.read(name) or "").splitlines()
             for line in lines:
@@ -105,7 +102,6 @@ class Checkpoint:
             raise self._damaged(name) from error
         if len(lines) < least:
             raise self._damaged(name)
-        return lines
 
     def _damaged(self, name: str) -> PipelineError:
         return PipelineError(

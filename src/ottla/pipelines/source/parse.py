@@ -293,12 +293,13 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
 
     data = _data(name, schema)
     text = data.cast("string")
+    kind = kind_of(fields)
     # The text itself: without it here Spark would carry the data of all records on.
     found = {
         _TEXT: text,
         _BROKEN: ~F.is_valid_utf8(text),
         _TRAILING: _has_trailing(data),
-        _HALF_PAIR: has_half_pair(text) if has_texts(kind_of(fields)) else F.lit(False),
+        _HALF_PAIR: has_half_pair(text) if has_texts(kind) else F.lit(False),
     }
     said = written_in_json(text, fields)
     if said is not None:
@@ -306,7 +307,7 @@ def _look(name: str, schema: Kind, fields: StructType) -> Column:
     if name == "value":
         found |= looked_for(text, fields)
     whole = F.struct(*[column.alias(part) for part, column in found.items()])
-    expression = plain(kind_of(fields))
+    expression = plain(kind)
     if expression is None:
         return whole
     is_plain = F.is_valid_utf8(text) & text.rlike(expression)

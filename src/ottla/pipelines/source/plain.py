@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from ottla.pipelines.source.ddl import Kind
 from ottla.pipelines.source.forms import form_of
+from ottla.pipelines.source.surrogates import HALF, PAIR
 
 MAX_FIELDS: Final = 300
 """At every depth together: Java's regular expressions call themselves for each."""
@@ -29,9 +30,7 @@ MAX_TRIES: Final = 500
 _SPACES: Final = r"[ \t\r\n]*"
 _COLON: Final = r"[ \t\r\n:]*"
 _COMMA: Final = r"[ \t\r\n,]*"
-# Half of a surrogate pair is no character (`surrogates`).
-_PAIR: Final = r"u[dD][89abAB]..\\u[dD][c-fC-F]"
-_ESCAPE: Final = rf"\\(?:{_PAIR}|(?!u[dD][89a-fA-F]).)"
+_ESCAPE: Final = rf"\\(?:{PAIR}|(?!{HALF}).)"
 _TEXT: Final = rf'"[^"\\]*(?:{_ESCAPE}[^"\\]*)*+"'
 # A number, null, true or false: nothing else that a parser takes has none of these characters.
 _WORD: Final = r"""[^",:\[\]{}'\\ \t\r\n]+"""

@@ -14,9 +14,11 @@ from ottla.pipelines.source.ddl import Kind
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
+# What stands behind a backslash for a whole pair, and for a half. `plain` asks for these, too.
+PAIR: Final = r"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+HALF: Final = r"u[dD][89a-fA-F]"
 # What a backslash escapes, be it another backslash, and whole pairs: what is left is in no pair.
-_WHOLE: Final = r"(?i)\\(?:[^u]|ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})"
-_HALF: Final = r"(?i)\\ud[89a-f][0-9a-f]{2}"
+_WHOLE: Final = rf"\\(?:[^u]|{PAIR})"
 
 
 def has_texts(kind: Kind) -> bool:
@@ -28,6 +30,7 @@ def has_half_pair(text: Column) -> Column:
     """Tell whether a JSON text has half of a surrogate pair, be it in a field that is not read."""
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-    found = F.regexp_replace(text, _WHOLE, "").rlike(_HALF)
+    half = rf"\\{HALF}"
+    found = F.regexp_replace(text, _WHOLE, "").rlike(half)
     # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
-    return F.when(text.rlike(_HALF), found).otherwise(F.lit(False))
+    return F.when(text.rlike(half), found).otherwise(F.lit(False))

@@ -14,7 +14,7 @@ others ended, with another checkpoint: they must not go on. `DESCRIBE HISTORY` s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,16 +84,21 @@ def read_metadata(text: str) -> CommitMetadata | None:
 
 def latest_of_query(commits: Iterable[str], query_id: str) -> CommitMetadata | None:
     """Return the newest commit of a query, None when none is known; give the newest first."""
-    return latest_two_of_query(commits, query_id)[0]
+    return next(_of_query(commits, query_id), None)
 
 
 def latest_two_of_query(
     commits: Iterable[str], query_id: str
 ) -> tuple[CommitMetadata | None, CommitMetadata | None]:
     """Return the newest commit of a query and the one before it, as far as they are known."""
-    known = (read_metadata(text) for text in commits)
-    own = (one for one in known if one is not None and one.query_id == query_id)
+    own = _of_query(commits, query_id)
     return next(own, None), next(own, None)
+
+
+def _of_query(commits: Iterable[str], query_id: str) -> Iterator[CommitMetadata]:
+    """Yield a query's commits; those before one are read when it is asked for."""
+    known = (read_metadata(text) for text in commits)
+    return (one for one in known if one is not None and one.query_id == query_id)
 
 
 def continued_by(commits: Iterable[str], query_id: str) -> str:
