@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import struct
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -206,4 +207,18 @@ def test_a_zookeeper_cut_affects_one_broker_only(network: Network) -> None:
     assert is_ended(links[2])
     for link in links.values():
         link.close()
+    member.close()
+
+
+def test_a_slow_way_to_zookeeper_delays_each_answer(network: Network) -> None:
+    member = Echo(free_ports(1)[0])
+    way = network.add_way_to_zookeeper(1, [(HOST, member.port)])
+    with connect(int(way.rpartition(":")[2])) as link:
+        assert exchange(link, b"session") == b"session"
+        network.slow_zookeeper(1, SILENT_FOR_S)
+        began = time.monotonic()
+        assert exchange(link, b"ping") == b"ping"
+        assert time.monotonic() - began >= SILENT_FOR_S
+        network.slow_zookeeper(1, 0)
+        assert exchange(link, b"ping") == b"ping"
     member.close()

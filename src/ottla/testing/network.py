@@ -89,6 +89,10 @@ class Network:
         """Accept connections to the broker as soon as it listens."""
         self._call(self._may_open(broker_id))
 
+    def slow_zookeeper(self, broker_id: int, answer_delay_s: float) -> None:
+        """Each piece of ZooKeeper's answers reaches the broker this much later; 0 ends that."""
+        self._call(self._slow(self._zookeeper[broker_id], answer_delay_s))
+
     def drop_zookeeper(self, broker_id: int) -> None:
         """End the broker's connections to ZooKeeper; it may reconnect immediately."""
         self._call(self._drop(self._zookeeper[broker_id]))
@@ -131,6 +135,11 @@ class Network:
 
     async def _may_open(self, broker_id: int) -> None:
         self._between[broker_id].may_open()
+
+    @staticmethod
+    async def _slow(proxies: Sequence[Proxy], answer_delay_s: float) -> None:
+        for proxy in proxies:
+            proxy.answer_delay_s = answer_delay_s
 
     @staticmethod
     async def _drop(proxies: Sequence[Proxy]) -> None:
