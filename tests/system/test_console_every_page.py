@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from starlette.routing import compile_path
 from tests.console.served_console import Visitor, console_of, serving
-from tests.system.chromium import chromium
+from tests.system.watched_browser import PROGRAM, TEST_WITHIN_S, WatchedBrowser, watched_browser
 from website.pictures.console_shop import PAGES as SHOP_PAGES
 from website.pictures.console_shop import open_shop
 
@@ -24,7 +24,6 @@ from ottla.console.schemas import Schemas
 from ottla.registry.client import registry_at
 from website.pictures import console as pictures
 
-PROGRAM = chromium() or ""
 in_browser = pytest.mark.skipif(not PROGRAM, reason="no Chromium on the PATH")
 AXE = Path(__file__).parent / "vendor" / "axe-4.10.3.min.js"
 NO_PAGES = ("/jump", "/places", "/charts/", "/file")
@@ -67,13 +66,18 @@ class Looked(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def looked() -> Iterator[Looked]:
-    with open_shop() as shop, sync_playwright() as playwright:
+def opened() -> Iterator[tuple[WatchedBrowser, Visitor]]:
+    with open_shop() as shop, watched_browser() as watched:
         schemas = Schemas(registry_at(shop.registry.url), shop.registry.url)
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
         with serving(console_of(shop.bootstrap, schemas=schemas)) as visitor:
-            yield Looked(browser, visitor)
-        browser.close()
+            yield watched, visitor
+
+
+@pytest.fixture
+def looked(opened: tuple[WatchedBrowser, Visitor]) -> Iterator[Looked]:
+    watched, visitor = opened
+    with watched.within(TEST_WITHIN_S, lambda: "the test") as browser:
+        yield Looked(browser, visitor)
 
 
 def test_the_shop_has_something_for_each_page() -> None:

@@ -20,11 +20,15 @@ from playwright.sync_api import (
     Page,
     Response,
     expect,
-    sync_playwright,
 )
 from playwright.sync_api import Error as PlaywrightError
 from tests.console.served_console import FreshAccess, console_of, serving
-from tests.system.chromium import chromium
+from tests.system.watched_browser import (
+    PROGRAM,
+    TEST_WITHIN_S,
+    WatchedBrowser,
+    watched_browser,
+)
 
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.client import Client
@@ -33,8 +37,9 @@ from ottla.console.history import History
 from ottla.console.sampler import Sampler
 from ottla.testing import Broker, Topic
 
-PROGRAM = chromium() or ""
 pytestmark = pytest.mark.skipif(not PROGRAM, reason="no Chromium on the PATH")
+STEP_WITHIN_S = 60.0
+"""What it waits for ends within 1.5 seconds, and a machine may be busy."""
 TABS = ("messages", "partitions", "settings", "groups", "produce")
 EVIL = "<img src=x onerror=\"document.title='run'\"><script>document.title='run'</script>"
 
@@ -72,11 +77,15 @@ class Reader:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
-        yield launched
-        launched.close()
+def watched() -> Iterator[WatchedBrowser]:
+    with watched_browser() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(watched: WatchedBrowser) -> Iterator[Browser]:
+    with watched.within(TEST_WITHIN_S, lambda: "the test") as found:
+        yield found
 
 
 @pytest.fixture
@@ -289,7 +298,7 @@ def test_times_are_those_of_the_reader(browser: Browser, ottla_topic: Topic) -> 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("clicks", [75, pytest.param(1_000, marks=pytest.mark.full)])
-def test_random_clicks_and_inputs(browser: Browser, clicks: int) -> None:
+def test_random_clicks_and_inputs(watched: WatchedBrowser, clicks: int) -> None:
     """With a broker of its own, and a seed: the same things are chosen each time, as far as what
     the pages show is the same. What limits the broker's own clients is left alone.
     """
@@ -302,8 +311,11 @@ def test_random_clicks_and_inputs(browser: Browser, clicks: int) -> None:
         for number in range(200):
             producer.produce("orders", choose.choice(INPUTS), str(number))
         producer.flush()
-        context = browser.new_context(viewport={"width": 1280, "height": 1000})
-        page = context.new_page()
+        done = ["the first page"]
+        with watched.within(STEP_WITHIN_S, lambda: done[-1]) as browser:
+            context = browser.new_context(viewport={"width": 1280, "height": 1000})
+            page = context.new_page()
+            page.goto(base)
         page.set_default_timeout(1500)
 
         def complain(message: ConsoleMessage) -> None:
@@ -317,28 +329,33 @@ def test_random_clicks_and_inputs(browser: Browser, clicks: int) -> None:
         page.on("console", complain)
         page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
         page.on("response", check)
-        page.goto(base)
         touched = 0
         for number in range(clicks):
-            things = page.locator(THINGS)
-            count = things.count()
-            # A page that is live may have changed since it was counted, or go to another.
-            with suppress(PlaywrightError):
-                if not count or number % 50 == 49:
-                    page.goto(base + choose.choice(("/", "/topics/orders/messages", "/topics")))
-                else:
-                    touch(page, things.nth(choose.randrange(count)), choose)
-                    touched += 1
+            with watched.within(STEP_WITHIN_S, lambda: "\n".join(done[-5:])):
+                done.append(f"{page.url}: the things of step {number + 1}")
+                things = page.locator(THINGS)
+                count = things.count()
+                # A page that is live may have changed since it was counted, or go to another.
+                with suppress(PlaywrightError):
+                    if not count or number % 50 == 49:
+                        page.goto(base + choose.choice(("/", "/topics/orders/messages", "/topics")))
+                    else:
+                        touch(page, things.nth(choose.randrange(count)), choose, done)
+                        touched += 1
             assert complaints == [], f"after {number + 1} clicks and inputs"
         assert visitor.get("/").status == 200
         # The others were covered, hidden or gone by then.
         assert touched > clicks / 4
-        context.close()
+        with watched.within(STEP_WITHIN_S, lambda: "the end"):
+            context.close()
 
 
-def touch(page: Page, thing: Locator, choose: random.Random) -> None:
-    """Click it, or type something into it and perhaps send it."""
-    tag = thing.evaluate("each => each.type === 'checkbox' ? 'box' : each.localName")
+def touch(page: Page, thing: Locator, choose: random.Random, done: list[str]) -> None:
+    """Click it, or type something into it and perhaps send it; `done` is told before."""
+    tag, words = thing.evaluate(
+        "each => [each.type === 'checkbox' ? 'box' : each.localName, each.outerHTML.slice(0, 300)]"
+    )
+    done.append(f"{page.url}: {words}")
     if tag in ("input", "textarea"):
         thing.fill(choose.choice(INPUTS))
         if choose.random() < 0.5:

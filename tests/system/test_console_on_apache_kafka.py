@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from components.apache_kafka import ApacheKafka
 from confluent_kafka import Consumer, Producer
-from playwright.sync_api import ConsoleMessage, Page, Response, expect, sync_playwright
+from playwright.sync_api import ConsoleMessage, Page, Response, expect
 from tests.console.served_console import console_of, serving
-from tests.system.chromium import chromium
+from tests.system.watched_browser import PROGRAM, TEST_WITHIN_S, watched_browser
 
 from components import fixture
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.client import Client
 
-PROGRAM = chromium() or ""
 pytestmark = [
     pytest.mark.kafka,
     pytest.mark.timeout(400),
@@ -67,15 +66,17 @@ def page(kafka: str) -> Iterator[Page]:
         if response.status >= 400:
             complaints.append(f"{response.request.method} {response.url}: {response.status}")
 
-    with serving(console_of(kafka)) as visitor, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+    with (
+        serving(console_of(kafka)) as visitor,
+        watched_browser() as watched,
+        watched.within(TEST_WITHIN_S, lambda: "the test") as browser,
+    ):
         context = browser.new_context(base_url=f"http://127.0.0.1:{visitor.port}")
         found = context.new_page()
         found.on("console", complain)
         found.on("pageerror", lambda error: complaints.append(str(error)))
         found.on("response", check)
         yield found
-        browser.close()
     assert complaints == []
 
 
