@@ -132,7 +132,8 @@ def test_a_member_that_is_killed_is_missed(bootstrap: str) -> None:
         heir.subscribe("missed")
         until(lambda: len(heir.owns) == 2, heir)
         assert killed.stdout is not None
-        while killed.stdout.readline() != "2\n":
+        while (line := killed.stdout.readline()) != "2\n":
+            assert line, "the member has ended by itself"
             heir.poll()
         killed.kill()
         until(lambda: len(heir.owns) == 4, heir)

@@ -15,6 +15,7 @@ from websockets.typing import Subprotocol
 from ottla.testing.ports import HOST
 
 READ_BYTES = 100_000
+START_WITHIN_S = 30
 
 
 async def _into_frames(reader: asyncio.StreamReader, websocket: ClientConnection) -> None:
@@ -55,7 +56,7 @@ def bridge(port: int, url: str, context: ssl.SSLContext | None = None) -> Iterat
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
-    ready.wait()
+    assert ready.wait(START_WITHIN_S), f"nothing listens on port {port}"
     try:
         yield
     finally:
