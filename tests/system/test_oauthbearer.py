@@ -154,7 +154,7 @@ def test_large_tokens(tokens: Tokens, issuer: Issuer, size: int, said: str) -> N
 
 def test_a_token_expires_while_connected(tokens: Tokens, issuer: Issuer) -> None:
     """The client authenticates again with another one: nothing is lost or doubled. librdkafka looks
-    every second whether it needs another one.
+    every second whether it needs another one, from four fifths of its time on.
     """
     made: list[str] = []
 
@@ -163,15 +163,15 @@ def test_a_token_expires_while_connected(tokens: Tokens, issuer: Issuer) -> None
         return made[-1]
 
     producer = confluent_kafka.Producer(tokens.client(new_token, 6))
-    until = time.monotonic() + 12
+    began = time.monotonic()
     sent = 0
-    while time.monotonic() < until:
+    while len(made) < 2 or time.monotonic() < began + 7:
+        assert time.monotonic() < began + WAIT_S
         producer.poll(0)
         producer.produce("t", str(sent).encode())
         assert producer.flush(WAIT_S) == 0
         sent += 1
         time.sleep(0.05)
-    assert len(made) >= 3
     plain = {"bootstrap.servers": f"{HOST}:{tokens.plain_port}"}
     assert consumed(plain, sent) == [str(number).encode() for number in range(sent)]
     assert "refused" not in tokens.broker.said()
