@@ -35,11 +35,12 @@ def test_every_topic_setting_of_kafka_is_known() -> None:
 def test_types_and_defaults_are_kafkas(room: str, group: type[Settings]) -> None:
     """Where ours differs, the definition itself must say so."""
     checked = 0
-    for _, name, kind, default, update, _ in kafka_settings(room):
+    for _, name, kind, default, update, _, *marks in kafka_settings(room):
         definition = group.definitions.get(name)
         if definition is None:
             continue
         checked += 1
+        assert (name, definition.internal) == (name, marks == ["internal"])
         shown = "null" if definition.default_text is None else definition.default_text
         if definition.kafka_default is None:
             assert (name, shown) == (name, default)
@@ -144,7 +145,7 @@ SMALLEST = {"SHORT": -(2**15), "INT": -(2**31), "LONG": -(2**63)}
 @pytest.mark.parametrize(("room", "group"), [("broker", BrokerConfig), ("topic", TopicConfig)])
 def test_limits_of_numbers_are_kafkas(room: str, group: type[Settings]) -> None:
     checked = 0
-    for _, name, kind, default, _, valid in kafka_settings(room):
+    for _, name, kind, default, _, valid, *_ in kafka_settings(room):
         definition = group.definitions.get(name)
         if definition is None or kind not in (*SMALLEST, "DOUBLE"):
             continue

@@ -78,6 +78,7 @@ class ConsumerGroupSettings(Settings):
         "How often regular expressions of consumer groups are matched again, besides when topics "
         "are created or deleted.",
         at_least(10_000),
+        internal=True,
     )
     group_consumer_max_size = integer(
         "group.consumer.max.size",

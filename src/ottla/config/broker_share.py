@@ -55,6 +55,7 @@ class ShareCoordinatorSettings(Settings):
         "How often the share coordinator deletes records of __share_group_state that are older "
         "than every state that it has written whole.",
         at_least(1),
+        internal=True,
     )
     share_coordinator_cold_partition_snapshot_interval_ms = integer(
         "share.coordinator.cold.partition.snapshot.interval.ms",
@@ -62,4 +63,5 @@ class ShareCoordinatorSettings(Settings):
         "After so long without a change the whole state of a share group's partition is written "
         "once, so that what is older can be deleted.",
         at_least(1),
+        internal=True,
     )

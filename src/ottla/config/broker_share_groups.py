@@ -91,6 +91,7 @@ class ShareGroupSettings(Settings):
         "After so long the share coordinator is asked once more to begin the state of a share "
         "group's partition. At least offsets.commit.timeout.ms counts.",
         at_least(1),
+        internal=True,
     )
     group_share_record_lock_duration_ms = integer(
         "group.share.record.lock.duration.ms",

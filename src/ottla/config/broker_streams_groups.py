@@ -94,12 +94,14 @@ class StreamsGroupSettings(Settings):
         60_000,
         "How often members of streams groups say how far the states of their tasks are.",
         at_least(1),
+        internal=True,
     )
     group_streams_min_task_offset_interval_ms = integer(
         "group.streams.min.task.offset.interval.ms",
         15_000,
         "Minimum of group.streams.task.offset.interval.ms, also for one group.",
         at_least(1),
+        internal=True,
     )
     group_streams_acceptable_recovery_lag = long(
         "group.streams.acceptable.recovery.lag",

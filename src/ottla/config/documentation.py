@@ -114,6 +114,8 @@ def _topic_settings(definitions: Mapping[str, Setting[Any]]) -> str:
 def _group_settings() -> str:
     rows = []
     for name, each in GroupConfig.definitions.items():
+        if each.internal:
+            continue
         default, *limits = GROUP_BOUNDS.get(name, (None, None, None))
         allowed = " to ".join(f"`{limit}`" for limit in limits if limit is not None)
         rows.append(
