@@ -19,7 +19,7 @@ from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.decided import DECIDED
-from ottla.pipelines.run import batch, begin, first_offsets, plan, start, truncations
+from ottla.pipelines.run import batch, begin, first_offsets, next_offsets, plan, start, truncations
 from ottla.pipelines.sinks.delta import commits_of_query, merge
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink
@@ -68,7 +68,7 @@ def no_check_of_the_age(patch: pytest.MonkeyPatch) -> None:
         answer = rule.decide(planned, held)
         return Write() if isinstance(answer, Refuse) and held.batch is not None else answer
 
-    patch.setattr(plan, "decide", decide)
+    patch.setattr(next_offsets, "decide", decide)
 
 
 def no_comparison_of_a_skipped_batch(patch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def no_comparison_of_a_skipped_batch(patch: pytest.MonkeyPatch) -> None:
 def ends_are_not_compared(patch: pytest.MonkeyPatch) -> None:
     """Batches are compared by their numbers alone, at the start and where they are skipped."""
     forget = _decide(lambda planned, held: (planned, replace(held, ends=None)))
-    patch.setattr(plan, "decide", forget)
+    patch.setattr(next_offsets, "decide", forget)
     patch.setattr(batch, "decide", forget)
 
 
@@ -114,7 +114,9 @@ def a_first_batch_trusts_its_start(patch: pytest.MonkeyPatch) -> None:
 def no_check_of_what_is_promised(patch: pytest.MonkeyPatch) -> None:
     """A target that was set back is written on."""
     patch.setattr(
-        plan, "decide", _decide(lambda planned, held: (replace(planned, promised=None), held))
+        next_offsets,
+        "decide",
+        _decide(lambda planned, held: (replace(planned, promised=None), held)),
     )
 
 
@@ -126,7 +128,7 @@ def restores_are_not_seen(patch: pytest.MonkeyPatch) -> None:
 def queries_are_not_known_as_continued(patch: pytest.MonkeyPatch) -> None:
     """A former checkpoint goes on beside the one that continues it."""
     forget = _decide(lambda planned, held: (planned, replace(held, continued_by="")))
-    patch.setattr(plan, "decide", forget)
+    patch.setattr(next_offsets, "decide", forget)
     patch.setattr(jdbc, "decide", forget)
 
 
@@ -163,7 +165,7 @@ def what_is_left_out_has_no_number(patch: pytest.MonkeyPatch) -> None:
 
 def no_check_of_marks(patch: pytest.MonkeyPatch) -> None:
     """A checkpoint that is older than its topic goes on, and each task writes."""
-    for module in (plan, topic, topic_task):
+    for module in (next_offsets, topic, topic_task):
         patch.setattr(module, "decide", lambda planned, held: Write())
 
 
@@ -278,7 +280,7 @@ def forgotten_commits_are_not_taken_out(patch: pytest.MonkeyPatch) -> None:
 def a_batch_in_two_commits_is_not_seen(patch: pytest.MonkeyPatch) -> None:
     """A start goes on after a batch that two runs have written to a table of Iceberg."""
     forget = _decide(lambda planned, held: (planned, replace(held, is_twice=False)))
-    patch.setattr(plan, "decide", forget)
+    patch.setattr(next_offsets, "decide", forget)
     patch.setattr(batch, "decide", forget)
 
 
@@ -312,7 +314,7 @@ def what_a_start_has_seen_does_not_count(patch: pytest.MonkeyPatch) -> None:
 def a_batch_that_was_cut_off_counts_as_compared(patch: pytest.MonkeyPatch) -> None:
     """What is forgotten before a batch whose run was killed after its commit is not asked."""
     forget = _decide(lambda planned, held: (planned, replace(held, unsure_before="")))
-    patch.setattr(plan, "decide", forget)
+    patch.setattr(next_offsets, "decide", forget)
     patch.setattr(batch, "decide", forget)
 
 

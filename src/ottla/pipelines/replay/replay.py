@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.checkpoint.changes import wrong_keys
 from ottla.pipelines.checkpoint.checkpoint import Checkpoint
 from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT, Identity
 from ottla.pipelines.checkpoint.lease import Lease
@@ -42,7 +41,8 @@ from ottla.pipelines.replay.note import FOLDER, NOTE, OUTCOMES, ROWS, SELECTED, 
 from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
 from ottla.pipelines.replay.records import KNOWN_BY, records_of
 from ottla.pipelines.run.column_origins import position_of
-from ottla.pipelines.run.plan import SinkOf, next_of
+from ottla.pipelines.run.next_offsets import check_table, identity_of, next_of
+from ottla.pipelines.run.plan import SinkOf
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.run.truncations import truncated
@@ -120,15 +120,11 @@ class Replay:
         sources = [source for _, source in sources_of(asked.frame)]
         only_one(self.name, [source.name for source in sources])
         check_rows(self.name, asked.frame)
-        path = str(asked.checkpoint)
-        identity = IDENTITY_DOCUMENT.read(self.checkpoint.files)
+        identity = identity_of(self.checkpoint)
         if identity is None:
             return sources[0], None
         sink.forget()
-        if wrong := sink.wrong_owner(identity, path):
-            raise PipelineError(wrong)
-        if wrong := wrong_keys(identity, path, sink.name, asked.key_columns):
-            raise PipelineError(wrong)
+        check_table(asked, sink, identity)
         for line in check_zone(asked, identity):
             self.tell(line)
         is_replaced = self.checkpoint.next_replaced() > 1
