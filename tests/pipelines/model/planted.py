@@ -19,7 +19,16 @@ from ottla.pipelines.checkpoint import next_batch as rule
 from ottla.pipelines.checkpoint.next_batch import Answer, Held, Planned, Refuse, Skip, Write
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.rejects.decided import DECIDED
-from ottla.pipelines.run import batch, begin, first_offsets, next_offsets, plan, start, truncations
+from ottla.pipelines.run import (
+    batch,
+    begin,
+    decisions,
+    first_offsets,
+    next_offsets,
+    plan,
+    start,
+    truncations,
+)
 from ottla.pipelines.sinks.delta import commits_of_query, merge
 from ottla.pipelines.sinks.delta import sink as delta
 from ottla.pipelines.sinks.delta.sink import DeltaSink
@@ -320,26 +329,26 @@ def a_batch_that_was_cut_off_counts_as_compared(patch: pytest.MonkeyPatch) -> No
 
 def a_repeated_batch_is_decided_as_now(patch: pytest.MonkeyPatch) -> None:
     """Which rows of a batch were refused that the target has, the settings of now say."""
-    patch.setattr(batch.BatchRunner, "_former", lambda *_: None)
+    patch.setattr(decisions.Decisions, "former", lambda *_: None)
 
 
 def a_decision_is_noted_after_its_batch(patch: pytest.MonkeyPatch) -> None:
     """The checkpoint says by what a batch was decided when its rejected rows are written."""
-    reject, former_of = batch.BatchRunner._reject, batch.BatchRunner._former
+    reject, former_of = batch.BatchRunner._reject, decisions.Decisions.former
 
     def late(
         runner: Any, frame: Any, execution: Any, of: Any, former: Any, *, skipped: bool
     ) -> None:
         reject(runner, frame, execution, of, former, skipped=skipped)
-        former_of(runner, of.query_id, of.number)
+        former_of(runner.decisions, runner.files, runner.sink, of.query_id, of.number)
 
-    def before(runner: Any, query_id: str, number: int) -> Any:
-        found = DECIDED.read(runner.files)
-        if found is None or found.query_id != query_id or found.decision == runner.decision:
+    def before(of_run: Any, files: Any, sink: Any, query_id: str, number: int) -> Any:
+        found = DECIDED.read(files)
+        if found is None or found.query_id != query_id or found.decision == of_run.now:
             return None
         return found.decision
 
-    patch.setattr(batch.BatchRunner, "_former", before)
+    patch.setattr(decisions.Decisions, "former", before)
     patch.setattr(batch.BatchRunner, "_reject", late)
 
 

@@ -15,7 +15,7 @@ import pytest
 from tests.pipelines.model.spark import Frame
 
 from ottla.pipelines.rejects.decided import Decision
-from ottla.pipelines.run import batch, begin, start
+from ottla.pipelines.run import batch, begin, decisions, start
 from ottla.pipelines.target.constraints import Asked, Constraint
 from ottla.pipelines.target.expectations import Expectations
 
@@ -102,8 +102,9 @@ def install_rejected(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(begin, "expecting", _asking)
     patch.setattr(begin, "decision_of", _decision)
     patch.setattr(batch, "settled", lambda frame: frame)
-    patch.setattr(batch, "unasked", lambda frame: Frame(frame.sparkSession, frame.rows))
+    for module in (batch, decisions):
+        patch.setattr(module, "unasked", lambda frame: Frame(frame.sparkSession, frame.rows))
     patch.setattr(batch, "is_marked", lambda frame: frame.each is not None)
-    patch.setattr(batch, "mark_again", _mark_again)
+    patch.setattr(decisions, "mark_again", _mark_again)
     patch.setattr(batch, "fitting", _fitting)
     patch.setattr(batch, "refused", _refused)

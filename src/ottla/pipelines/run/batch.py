@@ -21,18 +21,19 @@ from ottla.pipelines.checkpoint.next_batch import Planned, Refuse, decide
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.locations import shown_location
-from ottla.pipelines.rejects.decided import DECIDED, Decided, refuse, wrong_query
 from ottla.pipelines.rejects.first_batch import check_first_batch
+from ottla.pipelines.run.decisions import Decisions, marked_by
 from ottla.pipelines.run.far_ahead import FarAhead
 from ottla.pipelines.run.kept_state import keep_state
 from ottla.pipelines.run.new_schemas import noting_new_schemas
+from ottla.pipelines.run.skipped_tombstones import SkippedTombstones
 from ottla.pipelines.run.truncations import check_one_partition, truncated
 from ottla.pipelines.run.undoing import undoing
 from ottla.pipelines.run.unknown_fields import UnknownFieldsWatch
-from ottla.pipelines.source.source import TOMBSTONES, read_committed_of
+from ottla.pipelines.source.source import read_committed_of
 from ottla.pipelines.spark.jvm.execution import EARLIEST, Execution
 from ottla.pipelines.target.commit_metadata import CommitMetadata
-from ottla.pipelines.target.constraints import fitting, is_marked, mark_again, refused
+from ottla.pipelines.target.constraints import fitting, is_marked, refused
 from ottla.pipelines.target.expectations import dropped_in, settled, unasked
 from ottla.pipelines.target.port import NO_VERSION, Batch
 from ottla.pipelines.target.truncation import NOTE
@@ -68,8 +69,7 @@ class BatchRunner:
     of a new query, that no other query has written to the target since, and `check_first` after it.
     `check_kept` checks, before the first batch of a run, that the checkpoint is still the run's.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
-    holds each (None: it was not written), where it ended, and what it rejected. `decision`: by what
-    the rows are decided now; None for a target that keeps no rejected rows.
+    holds each (None: it was not written), where it ended, and what it rejected.
     """
 
     spark: SparkSession
@@ -94,12 +94,11 @@ class BatchRunner:
     dropped: int = 0
     truncated: int = 0
     unknown: UnknownFieldsWatch = field(default_factory=UnknownFieldsWatch)
-    decision: Decision | None = None
-    _noted: Decision | None = None
+    decisions: Decisions = field(default_factory=Decisions)
     _query_id: str = ""
     _promised: int | None = None
-    _warned_of_tombstones: bool = False
     _warned_of_truncated: bool = False
+    _tombstones: SkippedTombstones = field(default_factory=SkippedTombstones)
     _far_ahead: FarAhead = field(default_factory=FarAhead)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
@@ -148,7 +147,7 @@ class BatchRunner:
         if was_begun:
             self._leave_out(frame, execution, batch, ends)
             return
-        former = self._former(query_id, number)
+        former = self.decisions.former(self.files, self.sink, query_id, number)
         # Rows that a constraint of the table refuses would make Delta refuse the whole batch.
         marked = is_marked(frame)
         kept = settled(frame)
@@ -171,7 +170,7 @@ class BatchRunner:
             execution.forget_counted()  # a batch with truncations was read before
             self._check_skipped(query_id, number, ends)
             keep_state(frame, execution.plan())
-        self._watch_tombstones(execution)
+        self._tombstones.look(self.rejects.sources, execution, self.sink)
         if not skipped:
             self.unknown.look(self.rejects.sources, execution)
             # Now: each further reading of the batch is counted, too.
@@ -197,7 +196,9 @@ class BatchRunner:
         skipped: bool,
     ) -> None:
         """Write the rejected rows of a batch that is in the target."""
-        refusing = frame if former is None else self._as_in(frame, former, batch.number)
+        refusing = frame
+        if former is not None:
+            refusing = marked_by(former, frame, self.files, self.sink, batch.number)
         rows_refused = functools.partial(refused, refusing) if is_marked(refusing) else None
         self.rejects.write(execution, batch, rows_refused, skipped=skipped, former=former)
         self.told[batch.number] = self.rejects.told
@@ -232,7 +233,7 @@ class BatchRunner:
         A truncation in it takes the older rows of the table, which the batches before have written.
         A run on a copy of the checkpoint then finds the batch in the target, and does not write it.
         """
-        former = self._former(batch.query_id, batch.number)
+        former = self.decisions.former(self.files, self.sink, batch.query_id, batch.number)
         held = self.sink.held(batch.query_id).batch
         is_known = held is not None and held >= batch.number
         if not is_known:
@@ -268,43 +269,6 @@ class BatchRunner:
             ends,
             self.sink.name,
         )
-
-    def _former(self, query_id: str, number: int) -> Decision | None:
-        """Return by what another run decided about this batch, which the target has.
-
-        None where the batch is decided as rows are read now, which the checkpoint then says.
-        Raises PipelineError where the rejected rows of that batch cannot be found.
-        """
-        now = self.decision
-        if now is None or now == self._noted:
-            return None
-        found = DECIDED.read(self.files)
-        if found is not None and found.query_id == query_id and found.decision != now:
-            held = self.sink.held(query_id)
-            if held.batch is not None and held.batch >= number:
-                path = self._shown_checkpoint()
-                if wrong := wrong_query(found.decision, now, path, number, self.sink.name):
-                    raise PipelineError(wrong)
-                return found.decision
-            found = None
-        if found is None or found.query_id != query_id:
-            DECIDED.write(self.files, Decided(query_id, now))
-        self._noted = now
-        return None
-
-    def _as_in(self, frame: DataFrame, former: Decision, number: int) -> DataFrame:
-        """Return the rows of a batch with the marks that another run gave them.
-
-        Raises PipelineError.
-        """
-        rows = unasked(frame)
-        if not former.asked.conditions:
-            return rows
-        marked = mark_again(rows, former.asked)
-        if marked is None:
-            path = self._shown_checkpoint()
-            raise PipelineError(refuse(former, path, number, self.sink.name))
-        return marked
 
     def _check_partitions(self, execution: Execution) -> None:
         """Refuse a batch with new partitions where a key must stay in its own, or a truncation has
@@ -353,23 +317,6 @@ class BatchRunner:
         self.rejects.use(sink, sources)
         if self.late is not None:
             self.late.sink = sink
-
-    def _watch_tombstones(self, execution: Execution) -> None:
-        """Warn once where a table has keys, and tombstones are skipped that would delete some."""
-        if self.sink.keyed is None or self._warned_of_tombstones:
-            return
-        counted = execution.counted()
-        for source in self.rejects.sources:
-            count = counted.get(source.metric, {}).get(TOMBSTONES, 0)
-            if source.tombstones == "skip" and count and not source.is_debezium:
-                self._warned_of_tombstones = True
-                log.warning(
-                    "%d tombstones of %s are skipped, and delete no row of %s: to delete, write "
-                    "topic(..., tombstones='mark') and select the column tombstone",
-                    count,
-                    source.name,
-                    self.sink.name,
-                )
 
     def finish(self) -> None:
         """Write the rejected rows that still wait; called when the query has been stopped."""

@@ -182,7 +182,7 @@ def stream_writer(
     location = checked.checkpoint.files.location
     rows = expecting(sink.constrained(frame), specification.expectations)
     if sink.capabilities.keeps_rejects:
-        runner.decision = decision_of(frame, rows, runner.rejects.sources)
+        runner.decisions.now = decision_of(frame, rows, runner.rejects.sources)
     writer = rows.writeStream.foreachBatch(write)
     writer = writer.option("checkpointLocation", location)
     if specification.mode != "append":
