@@ -17,6 +17,7 @@ from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.failures.known import About
 from ottla.pipelines.failures.retry import RetryLimits
+from ottla.pipelines.failures.table import BROKER
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.run import supervisor
 from ottla.pipelines.run.guard import BatchGuard
@@ -185,6 +186,40 @@ def test_a_bug_of_the_supervisor_is_no_end_without_a_failure(
     else:
         assert str(supervised.error).startswith("flights stopped: ZeroDivisionError: division")
         assert stopped.wait(WITHIN_S)
+
+
+@pytest.mark.parametrize("during", ["probe", "start"])
+def test_a_stop_during_a_restart_stops_what_it_started(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch, during: str
+) -> None:
+    """Such as that of a run that has lost its checkpoint: no batch of it may be written then."""
+    running: list[Any] = []
+
+    def stop_now() -> None:
+        supervised._stopping.set()
+        supervised.current.stop()
+
+    def start() -> Any:
+        if during == "start":
+            stop_now()
+        query = SimpleNamespace()
+        query.stop = lambda: running.remove(query)
+        running.append(query)
+        return query
+
+    supervised.start = start
+    supervised.probe = lambda: stop_now() if during == "probe" else None
+    supervised.limits = supervised._retries.limits = RetryLimits(first_wait_s=0.0)
+    monkeypatch.setattr(supervisor, "keep_off_screen", lambda query: None)
+    failures = [Failure([Cause("E", "a server of Kafka is away")], "trace"), None]
+    monkeypatch.setattr(supervised, "_wait", lambda: failures.pop(0))
+    monkeypatch.setattr(supervisor, "passes_by_itself", lambda *_: BROKER)
+
+    supervised._run()
+
+    assert running == []
+    assert supervised.ended.is_set()
+    assert supervised.error is None
 
 
 @pytest.mark.spark

@@ -231,6 +231,8 @@ class Supervisor:
             away = self.probe() if kind.asks_brokers else None
             if away:
                 continue
+            if self._stopping.is_set():
+                return False
             self.guard.clear()
             try:
                 if kind == SCHEMA and self.replan is not None:
@@ -238,6 +240,8 @@ class Supervisor:
                 if self.check_again is not None:
                     self.check_again()
                 self.current = self.start()
+                if self._stopping.is_set():
+                    self.current.stop()  # `stop` may have stopped the run before
                 keep_off_screen(self.current)
             except (Py4JError, PySparkException, PipelineError, OSError) as again:
                 failure = Failure(causes_of(again), trace_of(again), None, again)
