@@ -48,7 +48,7 @@ from ottla.groups.consumer.stored import (
     TargetValue,
     Value,
 )
-from ottla.groups.named_keys import NamedKeys
+from ottla.groups.newer_records import NewerRecords
 from ottla.shards.encoding import Reader, Writer
 
 KEY_KINDS: Final[dict[int, type[Key]]] = {
@@ -60,34 +60,12 @@ KEY_KINDS: Final[dict[int, type[Key]]] = {
     8: CurrentKey,
     16: RegexKey,
 }
-_KEYS: Final = NamedKeys[Key](KEY_KINDS)
-encode_key: Final = _KEYS.encode
-decode_key: Final = _KEYS.decode
 _TAG: Final = 0
 """Every value has one tag at most that we write."""
 _PRESENT: Final = 1
 
 
-def encode(record: ConsumerRecord) -> tuple[bytes, bytes | None]:
-    """The record's key and value."""
-    return encode_key(record.key), encode_value(record.value)
-
-
-def decode(key: bytes, value: bytes | None) -> ConsumerRecord | None:
-    """The record, or None for a key of a kind that consumer groups do not have.
-
-    Raises ValueError for bytes that are no such record.
-    """
-    decoded = decode_key(key)
-    return None if decoded is None else ConsumerRecord(decoded, decode_value(decoded, value))
-
-
-def encode_value(value: Value | None) -> bytes | None:
-    """The value's bytes; None for a tombstone."""
-    if value is None:
-        return None
-    writer = Writer()
-    writer.int16(0)
+def _write_value(writer: Writer, value: Value) -> None:
     match value:
         case GroupValue(epoch, metadata_hash):
             writer.int32(epoch)
@@ -114,7 +92,6 @@ def encode_value(value: Value | None) -> bytes | None:
             writer.tagged_fields({})
         case PartitionMetadataValue():
             raise AssertionError("only removed, never written")
-    return writer.content()
 
 
 def tagged_number(value: int) -> dict[int, bytes]:
@@ -187,14 +164,7 @@ def _write_owned(writer: Writer, owned: OwnedPartitions) -> None:
         writer.tagged_fields({_TAG: epochs.content()})
 
 
-def decode_value(key: Key, content: bytes | None) -> Value | None:
-    """The value that belongs to such a key; raises ValueError where the bytes are none."""
-    if content is None:
-        return None
-    reader = Reader(content)
-    version = reader.int16()
-    if version != 0:
-        raise ValueError(f"version {version} of the value of {type(key).__name__}")
+def _read_value(key: Key, reader: Reader) -> Value:
     match key:
         case GroupKey():
             return GroupValue(reader.int32(), read_tagged_number(reader, 0))
@@ -284,3 +254,14 @@ def _read_owned(reader: Reader, member_epoch: int) -> OwnedPartitions:
             epochs = [max(member_epoch, 0)] * len(partitions)
         owned[topic] = dict(zip(partitions, epochs, strict=True))
     return owned
+
+
+_FORMAT: Final = NewerRecords[Key, Value, ConsumerRecord](
+    KEY_KINDS, ConsumerRecord, _write_value, _read_value
+)
+encode: Final = _FORMAT.encode
+decode: Final = _FORMAT.decode
+encode_key: Final = _FORMAT.encode_key
+decode_key: Final = _FORMAT.decode_key
+encode_value: Final = _FORMAT.encode_value
+decode_value: Final = _FORMAT.decode_value

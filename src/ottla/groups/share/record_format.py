@@ -31,7 +31,7 @@ from ottla.groups.consumer.record_format import (
     write_partitions,
     write_strings,
 )
-from ottla.groups.named_keys import NamedKeys
+from ottla.groups.newer_records import NewerRecords
 from ottla.groups.share.stored import (
     NO_TIMESTAMP,
     CurrentKey,
@@ -62,31 +62,9 @@ KEY_KINDS: Final[dict[int, type[Key]]] = {
     14: CurrentKey,
     15: StatesKey,
 }
-_KEYS: Final = NamedKeys[Key](KEY_KINDS)
-encode_key: Final = _KEYS.encode
-decode_key: Final = _KEYS.decode
 
 
-def encode(record: ShareRecord) -> tuple[bytes, bytes | None]:
-    """The record's key and value."""
-    return encode_key(record.key), encode_value(record.value)
-
-
-def decode(key: bytes, value: bytes | None) -> ShareRecord | None:
-    """The record, or None for a key of a kind that share groups do not have.
-
-    Raises ValueError for bytes that are no such record.
-    """
-    decoded = decode_key(key)
-    return None if decoded is None else ShareRecord(decoded, decode_value(decoded, value))
-
-
-def encode_value(value: Value | None) -> bytes | None:
-    """The value's bytes; None for a tombstone."""
-    if value is None:
-        return None
-    writer = Writer()
-    writer.int16(0)
+def _write_value(writer: Writer, value: Value) -> None:
     tags: dict[int, bytes] = {}
     match value:
         case GroupValue(epoch, metadata_hash):
@@ -110,7 +88,6 @@ def encode_value(value: Value | None) -> bytes | None:
         case StatesValue():
             _write_states(writer, value)
     writer.tagged_fields(tags)
-    return writer.content()
 
 
 def _write_states(writer: Writer, value: StatesValue) -> None:
@@ -128,14 +105,7 @@ def _write_states(writer: Writer, value: StatesValue) -> None:
         writer.tagged_fields({})
 
 
-def decode_value(key: Key, content: bytes | None) -> Value | None:
-    """The value that belongs to such a key; raises ValueError where the bytes are none."""
-    if content is None:
-        return None
-    reader = Reader(content)
-    version = reader.int16()
-    if version != 0:
-        raise ValueError(f"version {version} of the value of {type(key).__name__}")
+def _read_value(key: Key, reader: Reader) -> Value:
     match key:
         case GroupKey():
             return GroupValue(reader.int32(), reader.int64())
@@ -174,3 +144,14 @@ def _read_names(reader: Reader) -> dict[UUID, str]:
         names[topic_id] = reader.string(compact=True)
         reader.tagged_fields()
     return names
+
+
+_FORMAT: Final = NewerRecords[Key, Value, ShareRecord](
+    KEY_KINDS, ShareRecord, _write_value, _read_value
+)
+encode: Final = _FORMAT.encode
+decode: Final = _FORMAT.decode
+encode_key: Final = _FORMAT.encode_key
+decode_key: Final = _FORMAT.decode_key
+encode_value: Final = _FORMAT.encode_value
+decode_value: Final = _FORMAT.decode_value

@@ -39,7 +39,7 @@ from ottla.groups.consumer.record_format import (
     write_numbers,
     write_strings,
 )
-from ottla.groups.named_keys import NamedKeys
+from ottla.groups.newer_records import NewerRecords
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.stored import (
     NO_TIMESTAMP,
@@ -71,9 +71,6 @@ KEY_KINDS: Final[dict[int, type[Key]]] = {
     22: CurrentKey,
     23: TopologyKey,
 }
-_KEYS: Final = NamedKeys[Key](KEY_KINDS)
-encode_key: Final = _KEYS.encode
-decode_key: Final = _KEYS.decode
 _PRESENT: Final = 1
 _ABSENT: Final = -1
 _VALIDATED_TAG: Final = 0
@@ -87,26 +84,7 @@ NO_TOPOLOGY_EPOCH: Final = -1
 """The default of the tags with epochs."""
 
 
-def encode(record: StreamsRecord) -> tuple[bytes, bytes | None]:
-    """The record's key and value."""
-    return encode_key(record.key), encode_value(record.value)
-
-
-def decode(key: bytes, value: bytes | None) -> StreamsRecord | None:
-    """The record, or None for a key of a kind that streams groups do not have.
-
-    Raises ValueError for bytes that are no such record.
-    """
-    decoded = decode_key(key)
-    return None if decoded is None else StreamsRecord(decoded, decode_value(decoded, value))
-
-
-def encode_value(value: Value | None) -> bytes | None:
-    """The value's bytes; None for a tombstone."""
-    if value is None:
-        return None
-    writer = Writer()
-    writer.int16(0)
+def _write_value(writer: Writer, value: Value) -> None:
     tags: dict[int, bytes] = {}
     match value:
         case GroupValue():
@@ -131,7 +109,6 @@ def encode_value(value: Value | None) -> bytes | None:
             _write_topology(writer, topology)
             tags = {} if description is None else {_DESCRIPTION_TAG: description}
     writer.tagged_fields(tags)
-    return writer.content()
 
 
 def _group_tags(value: GroupValue) -> dict[int, bytes]:
@@ -229,14 +206,7 @@ def _write_infos(writer: Writer, infos: tuple[TopicInfo, ...]) -> None:
         writer.tagged_fields({})
 
 
-def decode_value(key: Key, content: bytes | None) -> Value | None:
-    """The value that belongs to such a key; raises ValueError where the bytes are none."""
-    if content is None:
-        return None
-    reader = Reader(content)
-    version = reader.int16()
-    if version != 0:
-        raise ValueError(f"version {version} of the value of {type(key).__name__}")
+def _read_value(key: Key, reader: Reader) -> Value:
     match key:
         case GroupKey():
             return _read_group(reader)
@@ -373,3 +343,14 @@ def _read_copartition_groups(reader: Reader) -> tuple[CopartitionGroup, ...]:
 
 def _read_positions(reader: Reader) -> tuple[int, ...]:
     return tuple(reader.int16() for _ in range(reader.array_size(compact=True)))
+
+
+_FORMAT: Final = NewerRecords[Key, Value, StreamsRecord](
+    KEY_KINDS, StreamsRecord, _write_value, _read_value
+)
+encode: Final = _FORMAT.encode
+decode: Final = _FORMAT.decode
+encode_key: Final = _FORMAT.encode_key
+decode_key: Final = _FORMAT.decode_key
+encode_value: Final = _FORMAT.encode_value
+decode_value: Final = _FORMAT.decode_value
