@@ -44,6 +44,13 @@ UNCLEAR_WORDS = {
 }
 """Words that a technical writer would not use, and what to write instead."""
 
+PARTITION_AS_PLACE = re.compile(
+    r"\bplaces?\b.*\b(TopicPartition|partition\(\), \w+\.offset)\b|\bTopicPartition\b.*\bplaces?\b"
+)
+"""A name for a partition, or for a partition and an offset, that Kafka does not have: write
+partition, offset or position.
+"""
+
 OTHER_INSTALL = re.compile(
     r"""['"`]\.\[[a-z,]+\]|install\s+(?:"ottla\[|['"]?ottla(?![-\w\[]))|pip\s*\n\s*install"""
 )
@@ -100,6 +107,18 @@ def test_words_are_those_of_technical_documentation() -> None:
         for match in unclear.finditer(path.read_text())
     ]
     assert not found, "\n".join(found)
+
+
+def test_partitions_and_offsets_have_kafkas_names() -> None:
+    found = [
+        f"{name_of(path)}: {match[0]!r}"
+        for path in FILES
+        if path != Path(__file__)
+        for match in PARTITION_AS_PLACE.finditer(path.read_text())
+    ]
+    assert not found, "\n".join(found)
+    assert PARTITION_AS_PLACE.search("ends: dict = {place: 0 for place in TopicPartition}")
+    assert not PARTITION_AS_PLACE.search("takes the place of the member")
 
 
 def test_extras_are_installed_in_one_form() -> None:

@@ -88,7 +88,7 @@ def context(tmp_path: Path) -> Any:
         timelines=journey,
         partitions=partitions,
         groups=NoGroups(),
-        shared_partitions=SimpleNamespace(groups_of=lambda place: [], history=ShareHistory()),
+        shared_partitions=SimpleNamespace(groups_of=lambda partition: [], history=ShareHistory()),
         image=SimpleNamespace(topics={"t": image}, topic={"t": image}.get, brokers={1: None}),
         peers=None,
     )

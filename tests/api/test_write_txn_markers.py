@@ -11,10 +11,10 @@ KEY = 27
 
 
 def marker(build: Any, producer_id: int = 7, epoch: int = 1, **changes: Any) -> Any:
-    places = changes.pop("places", (("t", (0,)),))
+    partitions = changes.pop("partitions", (("t", (0,)),))
     topics = tuple(
         build.WritableTxnMarkerTopic(name=name, partition_indexes=indexes)
-        for name, indexes in places
+        for name, indexes in partitions
     )
     given = {"transaction_result": False, "coordinator_epoch": 4, **changes}
     return build.WritableTxnMarker(
@@ -95,8 +95,8 @@ async def test_zombies_are_fenced(node_call: Any) -> None:
 
 async def test_each_partition_has_its_own_answer(node_call: Any) -> None:
     await node_call.create("two", partitions=2)
-    places = (("t", (0, 5)), ("none", (0,)), ("two", (1,)))
-    assert await write(node_call, {"places": places}) == [
+    partitions = (("t", (0, 5)), ("none", (0,)), ("two", (1,)))
+    assert await write(node_call, {"partitions": partitions}) == [
         (7, "t", 0, ErrorCode.none),
         (7, "t", 5, ErrorCode.unknown_topic_or_partition),
         (7, "none", 0, ErrorCode.unknown_topic_or_partition),
@@ -132,8 +132,8 @@ async def test_groups_write_their_own_markers(
     monkeypatch.setattr(
         node_call.node.partitions, "get", lambda topic, index: known if index == 3 else None
     )
-    places = ((OFFSETS_TOPIC, (3, 4)),)
-    given = {"places": places, "transaction_result": True, "transaction_version": 2}
+    partitions = ((OFFSETS_TOPIC, (3, 4)),)
+    given = {"partitions": partitions, "transaction_result": True, "transaction_version": 2}
     assert await write(node_call, given) == [
         (7, OFFSETS_TOPIC, 3, ErrorCode.none),
         (7, OFFSETS_TOPIC, 4, ErrorCode.unknown_topic_or_partition),
@@ -152,8 +152,8 @@ async def test_the_error_of_a_group_is_that_of_its_partition(
         partitions, "get", lambda topic, index: known if topic in ("t", OFFSETS_TOPIC) else None
     )
     node_call.node.coordinators.close()
-    places = ((OFFSETS_TOPIC, (3,)), ("t", (0,)))
-    assert await write(node_call, {"places": places}) == [
+    partitions = ((OFFSETS_TOPIC, (3,)), ("t", (0,)))
+    assert await write(node_call, {"partitions": partitions}) == [
         (7, OFFSETS_TOPIC, 3, ErrorCode.not_leader_or_follower),
         (7, "t", 0, ErrorCode.none),
     ]
@@ -166,8 +166,8 @@ async def test_a_marker_that_the_replicas_do_not_get_in_time(
     await node_call.create("alone")
     await node_call.appear(2)
     await node_call.place("t", (1, 2))
-    places = (("t", (0,)), ("alone", (0,)))
-    assert await write(node_call, {"places": places}) == [
+    partitions = (("t", (0,)), ("alone", (0,)))
+    assert await write(node_call, {"partitions": partitions}) == [
         (7, "t", 0, ErrorCode.request_timed_out),
         (7, "alone", 0, ErrorCode.none),
     ]
@@ -176,8 +176,8 @@ async def test_a_marker_that_the_replicas_do_not_get_in_time(
 async def test_a_partition_that_is_named_again_gets_one_marker(node_call: Any) -> None:
     transact(node_call, 7)
     partition = node_call.node.partitions.get("t", 0)
-    places = (("t", (0, 0, 0)), ("t", (0,)))
-    found = await write(node_call, {"producer_id": 7, "places": places})
+    partitions = (("t", (0, 0, 0)), ("t", (0,)))
+    found = await write(node_call, {"producer_id": 7, "partitions": partitions})
     assert found == [(7, "t", 0, ErrorCode.none)] * 2
     assert partition.log.end_offset == 2
 
@@ -188,7 +188,7 @@ async def test_an_administrator_aborts_and_does_no_more(node_call: Any) -> None:
     refused = ErrorCode.cluster_authorization_failed
     commit = {"producer_id": 7, "transaction_result": True}
     assert await write(node_call, commit, broker_id=None) == [(7, "t", 0, refused)]
-    state = {"producer_id": 7, "places": ((TRANSACTIONS_TOPIC, (3,)),)}
+    state = {"producer_id": 7, "partitions": ((TRANSACTIONS_TOPIC, (3,)),)}
     assert await write(node_call, {}, state, broker_id=None) == [
         (7, "t", 0, refused),
         (7, TRANSACTIONS_TOPIC, 3, refused),

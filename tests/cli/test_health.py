@@ -39,7 +39,7 @@ WELL = ClusterState(
 HANGS: dict[str, Any] = {"topic": "t", "partition": 0}
 
 
-def place(number: int, leader: int | None = 1) -> PartitionState:
+def partition(number: int, leader: int | None = 1) -> PartitionState:
     return PartitionState("t", number, leader, [1, 2], [1], 2)
 
 
@@ -53,9 +53,9 @@ CASES = [
     ),
     (
         {
-            "offline": [place(0, None)],
-            "under_min_isr": [place(0, None), place(1)],
-            "under_replicated": [place(0, None), place(1), place(2)],
+            "offline": [partition(0, None)],
+            "under_min_isr": [partition(0, None), partition(1)],
+            "under_replicated": [partition(0, None), partition(1), partition(2)],
         },
         "broken",
         [

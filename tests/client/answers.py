@@ -35,17 +35,17 @@ from ottla.protocol.versions import (
     STREAMS_GROUP_DESCRIBE,
 )
 
-Place = tuple[str, int]
+Partition = tuple[str, int]
 
 
-def topics_of(places: Iterable[Place]) -> dict[str, list[int]]:
+def topics_of(partitions: Iterable[Partition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for topic, index in places:
+    for topic, index in partitions:
         found.setdefault(topic, []).append(index)
     return found
 
 
-def moving(under_way: Callable[[], Mapping[Place, Reassignment]]) -> Answer:
+def moving(under_way: Callable[[], Mapping[Partition, Reassignment]]) -> Answer:
     """The answer to ListPartitionReassignments."""
 
     def answer(address: str, request: Any) -> Any:
@@ -83,14 +83,14 @@ def moved(move: Callable[[str, int, tuple[int, ...] | None], None]) -> Answer:
     return answer
 
 
-def elected(elect: Callable[[bool, Sequence[Place]], str | None]) -> Answer:
+def elected(elect: Callable[[bool, Sequence[Partition]], str | None]) -> Answer:
     """The answer to ElectLeaders: of `elect(is_unclean, partitions)`, None or why it failed."""
 
     def answer(address: str, request: Any) -> Any:
-        places = [
+        partitions = [
             (topic.topic, index) for topic in request.topic_partitions for index in topic.partitions
         ]
-        reason = elect(bool(request.election_type), places)
+        reason = elect(bool(request.election_type), partitions)
         code = ErrorCode.none if reason is None else ErrorCode.preferred_leader_not_available
         build = messages_of(ELECT_LEADERS, request.__version__)
         results = tuple(
@@ -101,7 +101,7 @@ def elected(elect: Callable[[bool, Sequence[Place]], str | None]) -> Answer:
                     for index in indexes
                 ),
             )
-            for topic, indexes in topics_of(places).items()
+            for topic, indexes in topics_of(partitions).items()
         )
         return build.ElectLeadersResponse(
             error_code=ErrorCode.none, replica_election_results=results
@@ -176,7 +176,7 @@ def epoch(leader_epoch: int) -> Answer:
     return answer
 
 
-Offsets = Mapping[TopicPartition, int] | Mapping[Place, int]
+Offsets = Mapping[TopicPartition, int] | Mapping[Partition, int]
 SETTINGS = {number: kind for kind, number in KINDS.items()}
 
 
@@ -292,7 +292,9 @@ def deleted_records() -> Answer:
     return answer
 
 
-def groups(known: Mapping[str, Group], commits: Mapping[str, dict[Place, int]]) -> dict[int, Any]:
+def groups(
+    known: Mapping[str, Group], commits: Mapping[str, dict[Partition, int]]
+) -> dict[int, Any]:
     """The answers about groups and what they have committed, which commits and deletions change."""
     left = dict(known)
 

@@ -25,9 +25,9 @@ def test_the_newest_message_of_several_leaders_is_shown() -> None:
 
 
 def told_of_key(
-    place: tuple[int, int, int], also: list[dict[str, Any]], not_searched: list[int]
+    message: tuple[int, int, int], also: list[dict[str, Any]], not_searched: list[int]
 ) -> dict[str, Any]:
-    partition, offset, stamped = place
+    partition, offset, stamped = message
     row = {"did": "inserted", "of": None, "then": "current", "by": None}
     return told(partition, stamped) | {
         "offset": offset,
@@ -101,8 +101,8 @@ def test_the_lists_of_several_leaders_are_one() -> None:
             refused("not_leader"),
         ]
     )
-    places = [(one["partition"], one["offset"]) for one in answer["messages"]]
-    assert places == [(0, 8), (0, 9), (2, 0)]
+    positions = [(one["partition"], one["offset"]) for one in answer["messages"]]
+    assert positions == [(0, 8), (0, 9), (2, 0)]
     assert [one["partition"] for one in answer["searched"]] == [0, 1, 2]
     assert answer["unanswered"] == [3]
     assert "elsewhere" not in answer

@@ -14,13 +14,13 @@ class FakeReport:
     """A producer report's message."""
 
     def __init__(self, partition: int, offset: int | None) -> None:
-        self.place = (partition, offset)
+        self.position = (partition, offset)
 
     def partition(self) -> int:
-        return self.place[0]
+        return self.position[0]
 
     def offset(self) -> int | None:
-        return self.place[1]
+        return self.position[1]
 
 
 class FakeError:
@@ -36,12 +36,12 @@ def producer() -> TopicProducer:
     return TopicProducer("t", SETTINGS, 1.0, print)
 
 
-def end(producer: TopicProducer, line: int, place: tuple[int, int | None] | None) -> None:
+def end(producer: TopicProducer, line: int, position: tuple[int, int | None] | None) -> None:
     producer.sent += 1
-    if place is None:
+    if position is None:
         producer.ended(line, FakeError(), None)
     else:
-        producer.ended(line, None, FakeReport(*place))
+        producer.ended(line, None, FakeReport(*position))
 
 
 class FatalClient:

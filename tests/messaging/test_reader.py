@@ -25,17 +25,17 @@ class Event:
     """A record, or an error of librdkafka."""
 
     def __init__(self, partition: int, offset: int = 0, error: int | None = None) -> None:
-        self._place = partition, offset
+        self._position = partition, offset
         self._error = None if error is None else KafkaError(error)
 
     def topic(self) -> str:
         return "t"
 
     def partition(self) -> int:
-        return self._place[0]
+        return self._position[0]
 
     def offset(self) -> int:
-        return self._place[1]
+        return self._position[1]
 
     def error(self) -> KafkaError | None:
         return self._error

@@ -102,11 +102,11 @@ class KeptTopic:
 
     def read(self) -> dict[int, Record]:
         """Reads the partition as it is now, markers included."""
-        place, found = TopicPartition(self.topic, 0), {}
+        partition, found = TopicPartition(self.topic, 0), {}
         leader = self.cluster.leader(self.topic)
         with Client(self.cluster.bootstrap) as client:
             offset = 0
-            while data := fetch_batches(client, leader, place, offset).data:
+            while data := fetch_batches(client, leader, partition, offset).data:
                 at = 0
                 for header in iterate_headers(data):
                     batch = memoryview(data)[at : at + header.size_bytes]

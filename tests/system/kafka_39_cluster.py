@@ -251,13 +251,13 @@ def observe(bootstrap: str) -> dict[str, Any]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     topics = admin.list_topics(timeout=WAIT_S).topics
     described = admin.describe_topics(TopicCollection(list(topics)))
-    places = [
+    wanted = [
         (name, index)
         for name, topic in topics.items()
         if not name.startswith("__")
         for index in sorted(topic.partitions)
     ]
-    partitions = _partitions(bootstrap, places)
+    partitions = _partitions(bootstrap, wanted)
     groups = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)])
     return {
         "topics": {
@@ -289,11 +289,11 @@ def _settings(admin: AdminClient, topic: str) -> dict[str, str]:
     }
 
 
-def _partitions(bootstrap: str, places: Sequence[tuple[str, int]]) -> dict[str, dict[str, Any]]:
+def _partitions(bootstrap: str, wanted: Sequence[tuple[str, int]]) -> dict[str, dict[str, Any]]:
     """By topic and partition, for each isolation level: the first and the last offset, and the
     records; of committed ones the offsets.
     """
-    found: dict[str, dict[str, Any]] = {topic: {} for topic, _ in places}
+    found: dict[str, dict[str, Any]] = {topic: {} for topic, _ in wanted}
     for level in ("read_committed", "read_uncommitted"):
         consumer = Consumer(
             {
@@ -308,11 +308,13 @@ def _partitions(bootstrap: str, places: Sequence[tuple[str, int]]) -> dict[str, 
         )
         try:
             bounds = {
-                place: consumer.get_watermark_offsets(TopicPartition(*place), WAIT_S)
-                for place in places
+                partition: consumer.get_watermark_offsets(TopicPartition(*partition), WAIT_S)
+                for partition in wanted
             }
-            consumer.assign([TopicPartition(*place, low) for place, (low, _) in bounds.items()])
-            records = _until_the_ends(consumer, places)
+            consumer.assign(
+                [TopicPartition(*partition, low) for partition, (low, _) in bounds.items()]
+            )
+            records = _until_the_ends(consumer, wanted)
         finally:
             consumer.close()
         for (topic, index), (low, high) in bounds.items():
@@ -324,22 +326,22 @@ def _partitions(bootstrap: str, places: Sequence[tuple[str, int]]) -> dict[str, 
 
 
 def _until_the_ends(
-    consumer: Consumer, places: Sequence[tuple[str, int]]
+    consumer: Consumer, wanted: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], list[Any]]:
-    found: dict[tuple[str, int], list[Any]] = {place: [] for place in places}
-    left = set(places)
+    found: dict[tuple[str, int], list[Any]] = {partition: [] for partition in wanted}
+    left = set(wanted)
     while left:
         message = consumer.poll(WAIT_S)
         assert message is not None, f"no record and no end of {left}"
-        place = message.topic(), message.partition()
+        partition = message.topic(), message.partition()
         error = message.error()
         if error is not None:
             if error.code() != KafkaError._PARTITION_EOF:
                 raise KafkaException(error)
-            left.discard(place)
+            left.discard(partition)
             continue
         key, value = message.key(), message.value()
-        found[place].append(
+        found[partition].append(
             [
                 message.offset(),
                 *message.timestamp(),
@@ -387,16 +389,16 @@ def main() -> int:
 
 
 def _write(folder: Path) -> None:
-    for place in (*folder.glob("kafka-*"), *folder.glob("zookeeper-*/*.log")):
-        place.unlink()
+    for path in (*folder.glob("kafka-*"), *folder.glob("zookeeper-*/*.log")):
+        path.unlink()
     # Without their padding.
     for log in folder.glob("zookeeper-*/data/version-2/log.*"):
         log.write_bytes(log.read_bytes().rstrip(b"\0") + bytes(16))
     for index in folder.glob("broker-*/*-delete/*index"):
         index.write_bytes(b"")
     with tarfile.open(ARCHIVE, "w:xz") as archive:
-        for place in sorted(folder.iterdir()):
-            archive.add(place, place.name)
+        for path in sorted(folder.iterdir()):
+            archive.add(path, path.name)
 
 
 if __name__ == "__main__":

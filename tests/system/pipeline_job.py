@@ -338,17 +338,17 @@ def found(
     spark: Any, folder: Path, read: Callable[[str], list[Any]], *, has_versions: bool
 ) -> dict[str, Any]:
     """Return what the tables hold, and the Java that ran this."""
-    places: dict[str, list[list[int]]] = {}
+    positions: dict[str, list[list[int]]] = {}
     for name in ("table", "table_rejected"):
         rows = read(name)
-        places[name] = sorted([row["partition"], row["offset"]] for row in rows)
+        positions[name] = sorted([row["partition"], row["offset"]] for row in rows)
         if name == "table":
-            places["ids"] = sorted([row["id"]] for row in rows)
+            positions["ids"] = sorted([row["id"]] for row in rows)
             keyed = [one for one in ("id", "n", "partition", "offset") if rows and one in rows[0]]
             current = [row for row in rows if "is_current" not in row or row["is_current"]]
-            places["current"] = sorted([row[one] for one in keyed] for row in current)
+            positions["current"] = sorted([row[one] for one in keyed] for row in current)
     return {
-        "places": places,
+        "positions": positions,
         "versions": versions(spark, folder / "table") if has_versions else {},
         "java": spark._jvm.System.getProperty("java.home"),
     }

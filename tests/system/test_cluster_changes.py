@@ -90,9 +90,9 @@ def values(cluster: Cluster, topic: str) -> list[bytes]:
     """All that partition 0 holds."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "reader"})
     try:
-        place = TopicPartition(topic, 0, 0)
-        reader.assign([place])
-        _, end = reader.get_watermark_offsets(place, timeout=WAIT_S)
+        partition = TopicPartition(topic, 0, 0)
+        reader.assign([partition])
+        _, end = reader.get_watermark_offsets(partition, timeout=WAIT_S)
         return [message.value() for message in reader.consume(end, timeout=WAIT_S)]
     finally:
         reader.close()

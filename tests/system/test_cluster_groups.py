@@ -44,14 +44,16 @@ def of_coordinator(cluster: Cluster, group: str, ask: Callable[[Consumer], Any])
 
 
 def committed(cluster: Cluster, group: str, topic: str) -> int:
-    place = TopicPartition(topic, 0)
-    (found,) = of_coordinator(cluster, group, lambda asked: asked.committed([place], timeout=20))
+    partition = TopicPartition(topic, 0)
+    (found,) = of_coordinator(
+        cluster, group, lambda asked: asked.committed([partition], timeout=20)
+    )
     return int(found.offset)
 
 
 def commit(cluster: Cluster, group: str, topic: str, offset: int) -> None:
-    places = [TopicPartition(topic, 0, offset)]
-    of_coordinator(cluster, group, lambda told: told.commit(offsets=places, asynchronous=False))
+    offsets = [TopicPartition(topic, 0, offset)]
+    of_coordinator(cluster, group, lambda told: told.commit(offsets=offsets, asynchronous=False))
 
 
 def test_offsets_outlive_each_coordinator(tmp_path: Path) -> None:

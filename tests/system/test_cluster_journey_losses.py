@@ -22,7 +22,7 @@ from tests.system.test_cluster_journey_truth import TOPIC, WEIGHTS, SeenLife
 
 from ottla.client.admin.records import EARLIEST, offset_at
 from ottla.client.client import Client
-from ottla.client.topic_partition import TopicPartition as ClientPlace
+from ottla.client.topic_partition import TopicPartition as ClientPartition
 from ottla.records.control import ControlType
 from ottla.testing import Cluster
 from ottla.timelines.step import By
@@ -62,9 +62,9 @@ class LossyLife(SeenLife):
         """Who leads after it was killed may have the log start of its last checkpoint, so that
         deleted records come back.
         """
-        place = ClientPlace(TOPIC, 0)
+        partition = ClientPartition(TOPIC, 0)
         with Client(self.cluster.bootstrap) as client:
-            start = offset_at(client, self.cluster.leader(TOPIC), place, EARLIEST)
+            start = offset_at(client, self.cluster.leader(TOPIC), partition, EARLIEST)
         for broker in self.seen.brokers.values():
             assert start == broker.start or (start < broker.start and "lose" in self.did)
             broker.start = start
@@ -131,8 +131,8 @@ class LossyLife(SeenLife):
         try:
             wait_for("a message", lambda: self._reads(consumer, offset))
             with self.seen.call() as event:
-                place = TopicPartition(TOPIC, 0, offset)
-                consumer.commit(offsets=[place], asynchronous=False)
+                partition = TopicPartition(TOPIC, 0, offset)
+                consumer.commit(offsets=[partition], asynchronous=False)
         finally:
             consumer.close()
         self.seen.committed(group, offset, event[0], By.MEMBER)
@@ -147,10 +147,10 @@ class LossyLife(SeenLife):
         if group not in self.seen.positions:
             return
         offset = self.random.randint(start, len(self.seen.log))
-        places = [TopicPartition(TOPIC, 0, offset)]
+        partitions = [TopicPartition(TOPIC, 0, offset)]
         admin = admin_of(self.cluster)
         with self.seen.call() as event:
-            asked = [ConsumerGroupTopicPartitions(group, places)]
+            asked = [ConsumerGroupTopicPartitions(group, partitions)]
             admin.alter_consumer_group_offsets(asked)[group].result(WAIT_S)
         self.seen.committed(group, offset, event[0], By.OUTSIDE)
 

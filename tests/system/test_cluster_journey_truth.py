@@ -96,9 +96,9 @@ class SeenLife:
         if end - start < 4:
             return
         to = self.random.randint(start + 1, end - 2)
-        place, admin = TopicPartition(TOPIC, 0, to), admin_of(self.cluster)
+        partition, admin = TopicPartition(TOPIC, 0, to), admin_of(self.cluster)
         with self.seen.call() as event:
-            (work,) = admin.delete_records([place]).values()
+            (work,) = admin.delete_records([partition]).values()
             work.result(WAIT_S)
         self.seen.removed(to, event[0])
 

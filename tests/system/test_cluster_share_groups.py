@@ -39,8 +39,8 @@ class Member:
                     self.client.acknowledge(message, AcknowledgeType.ACCEPT)
             self.again += [each for each in got if each in self.accepted]
             confirmed = {
-                place.partition
-                for place, error in (self.client.commit_sync(20.0) if got else {}).items()
+                partition.partition
+                for partition, error in (self.client.commit_sync(20.0) if got else {}).items()
                 if error is None
             }
         except KafkaException:

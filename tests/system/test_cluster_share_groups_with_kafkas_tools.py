@@ -32,9 +32,9 @@ PATTERN = "accept,accept,reject"
 WITHIN_S = 180
 LETTERS = "dlq.t"
 
-Place = tuple[int, int]
+Position = tuple[int, int]
 WANTED = {(partition, offset) for partition in range(PARTITIONS) for offset in range(RECORDS)}
-REJECTED = {place for place in WANTED if place[1] % 3 == 2}
+REJECTED = {position for position in WANTED if position[1] % 3 == 2}
 
 
 def fill(cluster: Cluster) -> None:
@@ -43,9 +43,9 @@ def fill(cluster: Cluster) -> None:
         assert told == ["NO_ERROR"] * (RECORDS // 2)
 
 
-def delivered(consumers: list[Child]) -> set[Place]:
+def delivered(consumers: list[Child]) -> set[Position]:
     """What the verifiable consumers say that they got."""
-    found: set[Place] = set()
+    found: set[Position] = set()
     for each in consumers:
         assert each.process.poll() is None, each.last_words()
         for said in each.log.read_text(errors="replace").splitlines():
@@ -62,9 +62,9 @@ class Letters:
     def __init__(self, bootstrap: str) -> None:
         self.client = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader"})
         self.client.assign([PartitionAt(LETTERS, index, 0) for index in range(2)])
-        self.found: set[Place] = set()
+        self.found: set[Position] = set()
 
-    def read(self) -> set[Place]:
+    def read(self) -> set[Position]:
         for message in self.client.consume(500, 0.5):
             if message.error() is None:
                 headers: dict[str, Any] = dict(message.headers() or [])

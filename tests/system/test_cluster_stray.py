@@ -23,10 +23,10 @@ def stray(*words: str) -> subprocess.CompletedProcess[str]:
 
 def end_of(cluster: Cluster) -> int:
     """The end offset of the partition."""
-    place = TopicPartition(ALONE, 0)
+    partition = TopicPartition(ALONE, 0)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "looks"})
     try:
-        return int(consumer.get_watermark_offsets(place, timeout=WAIT_S)[1])
+        return int(consumer.get_watermark_offsets(partition, timeout=WAIT_S)[1])
     finally:
         consumer.close()
 

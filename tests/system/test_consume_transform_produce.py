@@ -103,7 +103,7 @@ class Instance:
 
 def next_offsets(messages: list[Message]) -> list[TopicPartition]:
     last = {(each.topic(), each.partition()): each.offset() for each in messages}
-    return [TopicPartition(*place, offset + 1) for place, offset in last.items()]
+    return [TopicPartition(*partition, offset + 1) for partition, offset in last.items()]
 
 
 def values_of(broker: Any, topic: str, count: int) -> Iterator[tuple[int, str]]:
@@ -132,7 +132,7 @@ def test_every_record_is_delivered_once_and_in_order(broker: Any) -> None:
     random = Random(11)
     instances = [Instance(broker, source, target, random) for _ in range(2)]
     done = reader_of(broker, f"group-{source}")
-    places = [TopicPartition(source, partition) for partition in range(PARTITIONS)]
+    partitions = [TopicPartition(source, partition) for partition in range(PARTITIONS)]
     until = time.monotonic() + 2 * WAIT_S
     for turn in range(10_000):
         assert time.monotonic() < until
@@ -141,7 +141,7 @@ def test_every_record_is_delivered_once_and_in_order(broker: Any) -> None:
         if turn == 3:
             instances.pop().leave()
             instances.append(Instance(broker, source, target, random))
-        committed = done.committed(places, WAIT_S)
+        committed = done.committed(partitions, WAIT_S)
         if sum(max(each.offset, 0) for each in committed) == RECORDS:
             break
     for consumer in (done, *instances):

@@ -111,8 +111,8 @@ def create_and_fill(bootstrap: str, records: int, replicas: int) -> None:
 
 
 def committed_sum(reader: Consumer) -> int:
-    places = [TopicPartition("in", partition) for partition in range(PARTITIONS)]
-    return sum(max(each.offset, 0) for each in reader.committed(places, WAIT_S))
+    partitions = [TopicPartition("in", partition) for partition in range(PARTITIONS)]
+    return sum(max(each.offset, 0) for each in reader.committed(partitions, WAIT_S))
 
 
 def reader_of(bootstrap: str) -> Consumer:

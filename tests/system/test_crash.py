@@ -116,11 +116,11 @@ def read_all(broker: Any, counts: dict[int, int], note: str) -> dict[int, list[A
         }
     )
     try:
-        places = [TopicPartition("load", partition, 0) for partition in counts]
-        for place in places:
-            ends = consumer.get_watermark_offsets(place, timeout=WAIT_S)
-            assert ends == (0, counts[place.partition]), f"{note}: of partition {place.partition}"
-        consumer.assign(places)
+        partitions = [TopicPartition("load", partition, 0) for partition in counts]
+        for each in partitions:
+            ends = consumer.get_watermark_offsets(each, timeout=WAIT_S)
+            assert ends == (0, counts[each.partition]), f"{note}: of partition {each.partition}"
+        consumer.assign(partitions)
         messages: dict[int, list[Any]] = {partition: [] for partition in counts}
         until = time.monotonic() + WAIT_S
         while any(len(messages[partition]) < count for partition, count in counts.items()):

@@ -43,10 +43,10 @@ def publish(bootstrap: str, topic: str, records: list[dict[str, Any]], **setting
 
 def commit(bootstrap: str, group: str, topic: str, offset: int, metadata: str = "") -> None:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    place = (
+    committed = (
         TopicPartition(topic, 0, offset, metadata) if metadata else TopicPartition(topic, 0, offset)
     )
-    consumer.commit(offsets=[place], asynchronous=False)
+    consumer.commit(offsets=[committed], asynchronous=False)
     consumer.close()
 
 
@@ -73,8 +73,8 @@ def deliver(bootstrap: str, topic: str, partition: int, ends: list[int]) -> None
             "batch": batch,
             "delta": {"table": "/tables/flights", "version": batch + 5},
         }
-        place = TopicPartition(topic, partition, offset, json.dumps(told))
-        consumer.commit(offsets=[place], asynchronous=False)
+        committed = TopicPartition(topic, partition, offset, json.dumps(told))
+        consumer.commit(offsets=[committed], asynchronous=False)
     consumer.close()
 
 

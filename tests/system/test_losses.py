@@ -19,7 +19,7 @@ RETENTION_MS = 4000
 
 def test_no_record_goes_before_the_time_that_is_said(new_broker: Any) -> None:
     broker = new_broker("--config", "log.retention.check.interval.ms=100")
-    place = TopicPartition("t", 0)
+    partition = TopicPartition("t", 0)
     with Client(broker.bootstrap) as client:
         settings = {"retention.ms": str(RETENTION_MS), "segment.ms": "200"}
         create_topics(client, [NewTopic("t", 1, 1, settings=settings)])
@@ -29,7 +29,7 @@ def test_no_record_goes_before_the_time_that_is_said(new_broker: Any) -> None:
             producer.flush()
             time.sleep(0.3)
         at_ms = int(time.time() * 1000)
-        said = [losses_of(client, {place: each}, WITHIN_MS, at_ms)[0] for each in range(3)]
+        said = [losses_of(client, {partition: each}, WITHIN_MS, at_ms)[0] for each in range(3)]
         assert [each.records for each in said] == [3, 2, 1]
         goes_in = [each.goes_in_ms for each in said if each.goes_in_ms is not None]
         assert len(goes_in) == 3
@@ -37,11 +37,11 @@ def test_no_record_goes_before_the_time_that_is_said(new_broker: Any) -> None:
         assert all(0 <= each <= RETENTION_MS for each in goes_in)
         gone: dict[int, int] = {}
         while len(gone) < 3:
-            start = first_offsets(client, [place])[place]
+            start = first_offsets(client, [partition])[partition]
             after_ms = int(time.time() * 1000) - at_ms
             assert after_ms < WITHIN_MS
             gone |= {each: after_ms for each in range(start) if each not in gone}
             time.sleep(0.02)
         assert all(gone[each] >= goes_in[each] for each in range(3)), (gone, goes_in)
-        (lost,) = losses_of(client, {place: 1}, WITHIN_MS, at_ms)
+        (lost,) = losses_of(client, {partition: 1}, WITHIN_MS, at_ms)
         assert (lost.removed, lost.records) == (2, 0)

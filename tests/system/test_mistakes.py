@@ -591,7 +591,7 @@ def test_every_command_has_a_row() -> None:
 
 
 @dataclass(frozen=True)
-class Place:
+class World:
     """A broker, and the names that the rows use."""
 
     broker: Broker
@@ -603,35 +603,35 @@ class Place:
         return shlex.split(text.format(**names))
 
 
-def fresh(_place: Place) -> str:
+def fresh(_world: World) -> str:
     return f"t-{uuid4().hex}"
 
 
-def a_topic(place: Place) -> str:
-    return place.broker.create_topic().name
+def a_topic(world: World) -> str:
+    return world.broker.create_topic().name
 
 
-def a_filled_topic(place: Place) -> str:
-    topic = place.broker.create_topic()
+def a_filled_topic(world: World) -> str:
+    topic = world.broker.create_topic()
     topic.produce("a")
     return topic.name
 
 
-def a_group(place: Place) -> str:
+def a_group(world: World) -> str:
     """A group without members, which has committed an offset."""
     name = f"g-{uuid4().hex}"
-    consumer = Consumer({"bootstrap.servers": place.broker.bootstrap, "group.id": name})
-    consumer.commit(offsets=[TopicPartition(place.names["topic"], 0, 1)], asynchronous=False)
+    consumer = Consumer({"bootstrap.servers": world.broker.bootstrap, "group.id": name})
+    consumer.commit(offsets=[TopicPartition(world.names["topic"], 0, 1)], asynchronous=False)
     consumer.close()
     return name
 
 
-def a_group_with_history(place: Place) -> str:
+def a_group_with_history(world: World) -> str:
     """A group whose only member has joined and left."""
     name = f"g-{uuid4().hex}"
-    settings = {"bootstrap.servers": place.broker.bootstrap, "group.id": name}
+    settings = {"bootstrap.servers": world.broker.bootstrap, "group.id": name}
     consumer, assigned = Consumer(settings), []
-    consumer.subscribe([place.names["topic"]], on_assign=lambda _, partitions: assigned.append(1))
+    consumer.subscribe([world.names["topic"]], on_assign=lambda _, partitions: assigned.append(1))
     until = time.monotonic() + 30
     while not assigned:
         assert time.monotonic() < until
@@ -640,57 +640,57 @@ def a_group_with_history(place: Place) -> str:
     return name
 
 
-def a_profile(_place: Place) -> str:
+def a_profile(_world: World) -> str:
     name = f"p-{uuid4().hex}"
     assert main(["profile", "add", name, "--bootstrap", NOBODY]) == 0
     return name
 
 
-def a_user(place: Place) -> str:
+def a_user(world: World) -> str:
     name = f"u-{uuid4().hex}"
-    with Client(place.broker.bootstrap) as client:
+    with Client(world.broker.bootstrap) as client:
         set_password(client, name, "SCRAM-SHA-256", "secret", 4096)
     return name
 
 
-def a_user_with_a_quota(place: Place) -> str:
+def a_user_with_a_quota(world: World) -> str:
     name = f"u-{uuid4().hex}"
     words = ["quota", "add", "--user", name, "producer_byte_rate=10MB"]
-    assert main([*words, "--bootstrap", place.broker.bootstrap]) == 0
+    assert main([*words, "--bootstrap", world.broker.bootstrap]) == 0
     return name
 
 
-def a_principal_with_an_acl(place: Place) -> str:
+def a_principal_with_an_acl(world: World) -> str:
     name = f"u-{uuid4().hex}"
-    with Client(place.broker.bootstrap) as client:
+    with Client(world.broker.bootstrap) as client:
         create_acls(client, parse_acls(f"{name} Read topic t"))
     return name
 
 
-def an_open_transaction(place: Place) -> str:
+def an_open_transaction(world: World) -> str:
     name = f"x-{uuid4().hex}"
     producer = Producer(
-        {"bootstrap.servers": place.broker.bootstrap, "transactional.id": name, "linger.ms": 0}
+        {"bootstrap.servers": world.broker.bootstrap, "transactional.id": name, "linger.ms": 0}
     )
     producer.init_transactions(30)
     producer.begin_transaction()
-    producer.produce(a_topic(place), b"open")
+    producer.produce(a_topic(world), b"open")
     assert producer.flush(30) == 0
     return name
 
 
-def a_stray(place: Place) -> str:
+def a_stray(world: World) -> str:
     """A folder that was set aside, with nothing in it."""
-    folder = Path(place.names["empty"]).parent / f"strays-{uuid4().hex}" / f"t-0.{'a' * 32}-stray"
+    folder = Path(world.names["empty"]).parent / f"strays-{uuid4().hex}" / f"t-0.{'a' * 32}-stray"
     folder.mkdir(parents=True)
     return str(folder)
 
 
-def strays(place: Place) -> str:
-    return str(Path(a_stray(place)).parent)
+def strays(world: World) -> str:
+    return str(Path(a_stray(world)).parent)
 
 
-MAKERS: Final[dict[str, Callable[[Place], str]]] = {
+MAKERS: Final[dict[str, Callable[[World], str]]] = {
     "fresh": fresh,
     "user": a_user,
     "limited": a_user_with_a_quota,
@@ -800,7 +800,7 @@ class ClusterFolder:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("mistakes")
     with ExitStack() as ending:
         broker = ending.enter_context(Broker(AUTHORIZED, data=folder / "data"))
@@ -835,7 +835,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             text = PIPELINE.format(bootstrap=address, topic=topic.name, folder=folder)
             names[name] = str(folder / f"{name}.toml")
             (folder / f"{name}.toml").write_text(text)
-        found = Place(broker, names)
+        found = World(broker, names)
         names["group"] = a_group(found)
         names["transaction"] = an_open_transaction(found)
         yield found
@@ -849,7 +849,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group, "TIMEOUT_S", 0.3)
 
 
-def words_of(name: str, mistake: str, place: Place) -> list[str]:
+def words_of(name: str, mistake: str, world: World) -> list[str]:
     """The words after the command's own that make the mistake."""
     row = ROWS[name]
     given = {
@@ -861,15 +861,15 @@ def words_of(name: str, mistake: str, place: Place) -> list[str]:
         "no permission": "" if row.denied.isalpha() else row.denied,
     }.get(mistake, "")
     if given or mistake == "missing":
-        return place.words(given)
-    right = place.words(row.right)
+        return world.words(given)
+    right = world.words(row.right)
     match mistake:
         case "unknown option":
             return [*right, "--no-such-option"]
         case "dead broker":
             return [*right, "-b", NOBODY]
         case "wrong port":
-            return [*right, "-b", place.names["other"]]
+            return [*right, "-b", world.names["other"]]
     return right
 
 
@@ -901,26 +901,26 @@ def output_of(mistake: str) -> IO[str] | None:
 def test_mistake(
     name: str,
     mistake: str,
-    place: Place,
+    world: World,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     row = ROWS[name]
-    monkeypatch.setenv("OTTLA_BOOTSTRAP", place.broker.bootstrap)
-    monkeypatch.setenv(FILE_VARIABLE, place.names["profiles"])
-    monkeypatch.chdir(place.names["empty"])
+    monkeypatch.setenv("OTTLA_BOOTSTRAP", world.broker.bootstrap)
+    monkeypatch.setenv(FILE_VARIABLE, world.names["profiles"])
+    monkeypatch.chdir(world.names["empty"])
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Input(row.data)))
-    words = words_of(name, mistake, place)
+    words = words_of(name, mistake, world)
     capsys.readouterr()  # what has prepared them
     output = output_of(mistake)
     if output is not None:
         monkeypatch.setattr("sys.stdout", output)
     if mistake == "no permission" and row.denied.isalpha():
-        place.broker.fail(row.denied, DENIED.get(row.denied, "CLUSTER_AUTHORIZATION_FAILED"))
+        world.broker.fail(row.denied, DENIED.get(row.denied, "CLUSTER_AUTHORIZATION_FAILED"))
     try:
         code = main([*name.split(), *words])
     finally:
-        place.broker.remove_faults()
+        world.broker.remove_faults()
     if output is not None:
         output.close()  # as at the end of the process: it must not fail again
     out, err = capsys.readouterr()
@@ -939,24 +939,24 @@ def test_mistake(
 
 @pytest.mark.full
 @pytest.mark.parametrize("name", sorted(HAS_BOOTSTRAP) + sorted(PIPELINES))
-def test_ctrl_c(name: str, place: Place, tmp_path: Path) -> None:
+def test_ctrl_c(name: str, world: World, tmp_path: Path) -> None:
     """While the command waits for a broker that does not answer."""
-    words = words_of(name, "ctrl-c", place)
+    words = words_of(name, "ctrl-c", world)
     # One of its own: what the command before has sent may not be read yet, and a command that is
     # interrupted while Python itself begins ends with Python's words.
     silent = SilentServer()
     if name in PIPELINES:
-        text = Path(place.names["pipeline"]).read_text(encoding="utf-8")
+        text = Path(world.names["pipeline"]).read_text(encoding="utf-8")
         own = tmp_path / "pipeline_silent.toml"
-        own.write_text(text.replace(place.broker.bootstrap, silent.address), encoding="utf-8")
-        words = [each.replace(place.names["pipeline"], str(own)) for each in words]
+        own.write_text(text.replace(world.broker.bootstrap, silent.address), encoding="utf-8")
+        words = [each.replace(world.names["pipeline"], str(own)) for each in words]
     process = subprocess.Popen(
         [sys.executable, "-m", "ottla", *name.split(), *words],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        cwd=place.names["empty"],
+        cwd=world.names["empty"],
         env={**os.environ, "OTTLA_BOOTSTRAP": silent.address},
     )
     assert silent.was_asked.wait(WITHIN_S), process.communicate(timeout=WITHIN_S)

@@ -65,8 +65,8 @@ def test_a_cluster_goes_on_with_the_folders_of_an_earlier_version(
     settings = {"group.id": "readers", "enable.auto.commit": False}
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, **settings})
     try:
-        places = [TopicPartition(TOPIC, index) for index in PARTITIONS]
-        found = consumer.committed(places, timeout=WAIT_S)
+        partitions = [TopicPartition(TOPIC, index) for index in PARTITIONS]
+        found = consumer.committed(partitions, timeout=WAIT_S)
         assert [each.offset for each in found] == [25, 26, 27]
         consumer.assign([TopicPartition(TOPIC, index, 0) for index in PARTITIONS])
         read = consumer.consume(120, WAIT_S)

@@ -99,8 +99,8 @@ class Lake:
 
     def run(self, frame: Any = None, **options: Any) -> Any:
         """Run to the end of the topic; returns the query."""
-        place: dict[str, Any] = {"checkpoint": self.checkpoint, "trigger": NOW} | options
-        query = to_delta(self.frame() if frame is None else frame, self.table, **place)
+        where: dict[str, Any] = {"checkpoint": self.checkpoint, "trigger": NOW} | options
+        query = to_delta(self.frame() if frame is None else frame, self.table, **where)
         assert query.awaitTermination(120)
         return query
 
@@ -192,8 +192,8 @@ def test_2_a_checkpoint_overtaken_by_retention_is_refused_with_counts(lake: Lake
     lake.produce(0, 30)
     lake.run()
     lake.produce(30, 100)
-    place = TopicPartition(lake.name, 0, 50)
-    lake.admin.delete_records([place])[place].result(timeout=WAIT_S)
+    partition = TopicPartition(lake.name, 0, 50)
+    lake.admin.delete_records([partition])[partition].result(timeout=WAIT_S)
 
     with pytest.raises(PipelineError, match=r"20 records of topic .* not delivered yet are gone"):
         lake.run()

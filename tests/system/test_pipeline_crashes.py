@@ -86,7 +86,7 @@ class Feed:
 class KeyedFeed(Feed):
     """Produces records of a few keys without end, each fifth a tombstone.
 
-    `records` has key, value and place of each, in the order of its partition.
+    `records` has key, value and position of each, in the order of its partition.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -112,7 +112,7 @@ class KeyedFeed(Feed):
 
 
 class KeyedFeedWithRejects(KeyedFeed):
-    """Of these each eleventh record does not parse; `rejected` has their places."""
+    """Of these each eleventh record does not parse; `rejected` has their positions."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__(bootstrap, topic)
@@ -249,37 +249,37 @@ def new_pipeline(
     return make
 
 
-def group_place(pipeline: Pipeline) -> tuple[list[int], dict[str, Any]]:
+def group_position(pipeline: Pipeline) -> tuple[list[int], dict[str, Any]]:
     admin = AdminClient({"bootstrap.servers": pipeline.bootstrap})
     asked = [TopicPartition(pipeline.topic, partition) for partition in PARTITIONS]
     futures = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, asked)])
-    places = futures[GROUP].result(timeout=30).topic_partitions
-    return [place.offset for place in places], json.loads(places[0].metadata)
+    positions = futures[GROUP].result(timeout=30).topic_partitions
+    return [position.offset for position in positions], json.loads(positions[0].metadata)
 
 
-def all_places(feed: Feed) -> list[list[int]]:
+def all_positions(feed: Feed) -> list[list[int]]:
     count = len(feed.good) + feed.bad
     return [[number % 2, number // 2] for number in sorted(range(count), key=lambda n: (n % 2, n))]
 
 
 def check_each_arrived_once(pipeline: Pipeline, feed: Feed) -> None:
     found, _ = pipeline.take_the_rest()
-    check_places(found["places"], feed)
+    check_positions(found["positions"], feed)
     check_group(pipeline, feed)
-    metadata = group_place(pipeline)[1]
+    metadata = group_position(pipeline)[1]
     assert metadata["delta"]["table"] == str(pipeline.folder / "table")
     assert str(metadata["delta"]["version"]) in found["versions"]
 
 
-def check_places(places: dict[str, Any], feed: Feed) -> None:
-    assert places["ids"] == [[number] for number in feed.good]
-    assert len(places["table_rejected"]) == feed.bad
-    assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
+def check_positions(positions: dict[str, Any], feed: Feed) -> None:
+    assert positions["ids"] == [[number] for number in feed.good]
+    assert len(positions["table_rejected"]) == feed.bad
+    assert sorted(positions["table"] + positions["table_rejected"]) == all_positions(feed)
 
 
 def check_group(pipeline: Pipeline, feed: Feed) -> None:
     count = len(feed.good) + feed.bad
-    assert group_place(pipeline)[0] == [(count + 1) // 2, count // 2]
+    assert group_position(pipeline)[0] == [(count + 1) // 2, count // 2]
 
 
 @pytest.mark.full
@@ -312,9 +312,9 @@ def test_exactly_once_holds_when_each_kill_takes_the_checkpoint_as_well(
             shutil.rmtree(pipeline.folder / "checkpoint")
     found, _ = pipeline.take_the_rest(*from_table)
 
-    places = found["places"]
-    assert places["ids"] == [[number] for number in feed.good]
-    assert sorted(places["table"] + places["table_rejected"]) == all_places(feed)
+    positions = found["positions"]
+    assert positions["ids"] == [[number] for number in feed.good]
+    assert sorted(positions["table"] + positions["table_rejected"]) == all_positions(feed)
 
 
 @pytest.mark.parametrize("what", ["jvm", pytest.param("python", marks=pytest.mark.full)])
@@ -350,9 +350,9 @@ def test_a_table_with_keys_equals_the_batch_computation_after_kills(
     found, _ = pipeline.take_the_rest(*how)
 
     assert len(feed.records) > len(feed.rows())
-    assert found["places"]["current"] == feed.rows()
+    assert found["positions"]["current"] == feed.rows()
     if table == "history":
-        assert found["places"]["table"] == sorted([*record[2:]] for record in feed.records)
+        assert found["positions"]["table"] == sorted([*record[2:]] for record in feed.records)
 
 
 @pytest.mark.full
@@ -365,10 +365,10 @@ def test_a_history_and_its_rejected_rows_are_whole_after_ten_kills(new_pipeline:
             pipeline.die(draw.choice((*OF_THE_BATCH, "seeded", "seeded", "python")), seed, *how)
     found, _ = pipeline.take_the_rest(*how)
 
-    places = found["places"]
-    assert places["current"] == feed.rows()
-    assert places["table"] == sorted([*record[2:]] for record in feed.records)
-    assert places["table_rejected"] == sorted(feed.rejected)
+    positions = found["positions"]
+    assert positions["current"] == feed.rows()
+    assert positions["table"] == sorted([*record[2:]] for record in feed.records)
+    assert positions["table_rejected"] == sorted(feed.rejected)
 
 
 OF_THE_BATCH = ("before the commit", "inside the commit", "between tables", "before the checkpoint")
@@ -383,18 +383,18 @@ def test_files_have_each_record_once_for_spark_whatever_is_killed(new_pipeline: 
             pipeline.die(moment, seed, *how)
     found, _ = pipeline.take_the_rest(*how)
 
-    check_places(found["places"], feed)
+    check_positions(found["positions"], feed)
     check_group(pipeline, feed)
 
 
 def check_appended(pipeline: Pipeline, feed: Feed, found: dict[str, Any]) -> None:
-    check_places(found["places"], feed)
+    check_positions(found["positions"], feed)
     check_group(pipeline, feed)
 
 
 def check_upserted(pipeline: Pipeline, feed: KeyedFeed, found: dict[str, Any]) -> None:
     assert len(feed.records) > len(feed.rows())
-    assert found["places"]["current"] == feed.rows()
+    assert found["positions"]["current"] == feed.rows()
 
 
 of_each_table = pytest.mark.parametrize(
@@ -492,10 +492,10 @@ def test_at_least_once_loses_nothing_and_doubles_the_batch_that_was_cut_off(
             pipeline.die(moment, seed=5)
     found, _ = pipeline.take_the_rest()
 
-    counts = collections.Counter(number for (number,) in found["places"]["ids"])
+    counts = collections.Counter(number for (number,) in found["positions"]["ids"])
     assert sorted(counts) == feed.good
     assert max(counts.values()) > 1
-    rejected = {tuple(place) for place in found["places"]["table_rejected"]}
+    rejected = {tuple(position) for position in found["positions"]["table_rejected"]}
     assert len(rejected) == feed.bad
 
 
@@ -507,9 +507,9 @@ def test_at_most_once_doubles_nothing_and_names_what_the_kill_lost(new_pipeline:
             pipeline.die(moment, seed=7)
     found, errors = pipeline.take_the_rest()
 
-    ids = [number for (number,) in found["places"]["ids"]]
+    ids = [number for (number,) in found["positions"]["ids"]]
     assert len(set(ids)) == len(ids)
     assert set(ids) < set(feed.good)
     assert "at-most-once does not write it again" in errors
-    places = [tuple(place) for place in found["places"]["table_rejected"]]
-    assert len(set(places)) == len(places)
+    positions = [tuple(position) for position in found["positions"]["table_rejected"]]
+    assert len(set(positions)) == len(positions)

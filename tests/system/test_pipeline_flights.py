@@ -69,7 +69,7 @@ def expected() -> Counter[tuple[Any, ...]]:
 
 
 def in_table(table: Path) -> tuple[Counter[tuple[Any, ...]], int]:
-    """Each row of the table without its place, and how many places there are."""
+    """Each row of the table without its partition and offset, and how many of these there are."""
     from ottla.pipelines import session
 
     spark = session("rows", conf={"spark.ui.enabled": False})
@@ -78,12 +78,12 @@ def in_table(table: Path) -> tuple[Counter[tuple[Any, ...]], int]:
         rows = [row.asDict() for row in frame.toLocalIterator()]
     finally:
         spark.stop()
-    places = {(row.pop("partition"), row.pop("offset")) for row in rows}
+    positions = {(row.pop("partition"), row.pop("offset")) for row in rows}
     counted = Counter(
         tuple(sorted((name, value) for name, value in row.items() if value is not None))
         for row in rows
     )
-    return counted, len(places)
+    return counted, len(positions)
 
 
 def test_every_flight_arrives_once_though_the_run_is_killed_and_its_checkpoint_deleted(
@@ -119,6 +119,6 @@ def test_every_flight_arrives_once_though_the_run_is_killed_and_its_checkpoint_d
         finally:
             second.kill()
 
-    rows, places = in_table(tmp_path / "flights")
-    assert places == FLIGHTS
+    rows, positions = in_table(tmp_path / "flights")
+    assert positions == FLIGHTS
     assert rows == expected()

@@ -46,8 +46,11 @@ def test_the_pipeline_runs_on_apache_kafka(
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["places"]["ids"] == [[number] for number in range(GOOD)]
-    assert found["places"]["table_rejected"] == [[0, GOOD]]
-    (place,) = answer.topic_partitions
-    assert place.offset == GOOD + 1
-    assert json.loads(place.metadata)["delta"] == {"table": str(tmp_path / "table"), "version": 1}
+    assert found["positions"]["ids"] == [[number] for number in range(GOOD)]
+    assert found["positions"]["table_rejected"] == [[0, GOOD]]
+    (partition,) = answer.topic_partitions
+    assert partition.offset == GOOD + 1
+    assert json.loads(partition.metadata)["delta"] == {
+        "table": str(tmp_path / "table"),
+        "version": 1,
+    }

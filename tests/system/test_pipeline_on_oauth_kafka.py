@@ -219,7 +219,7 @@ def test_the_source_the_look_ups_and_the_group_log_in_with_tokens(
     asked = ConsumerGroupTopicPartitions("flights-delta", [TopicPartition("flights", 0)])
     admin = AdminClient({"bootstrap.servers": plain})
     answer = admin.list_consumer_group_offsets([asked])["flights-delta"].result(timeout=30)
-    assert [place.offset for place in answer.topic_partitions] == [5]
+    assert [partition.offset for partition in answer.topic_partitions] == [5]
 
 
 def test_a_wrong_secret_is_one_line(kafka: tuple[str, str], tokens: TokenServer) -> None:

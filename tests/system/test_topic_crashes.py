@@ -258,9 +258,11 @@ def wait_for_rows(job: Job) -> None:
                 "isolation.level": "read_committed",
             }
         )
-        places = [TopicPartition(job.target, number) for number in PARTITIONS]
+        partitions = [TopicPartition(job.target, number) for number in PARTITIONS]
         try:
-            return sum(int(consumer.get_watermark_offsets(place, 5)[1]) for place in places)
+            return sum(
+                int(consumer.get_watermark_offsets(partition, 5)[1]) for partition in partitions
+            )
         except KafkaException:
             return None  # a broker is away
         finally:

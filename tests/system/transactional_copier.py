@@ -45,7 +45,7 @@ def copy_with_confluent(bootstrap: str, source: str, target: str, group: str, ow
                 producer.produce(target, each.value().upper(), partition=each.partition())
                 ends[each.topic(), each.partition()] = each.offset() + 1
             producer.send_offsets_to_transaction(
-                [TopicPartition(*place, offset) for place, offset in ends.items()],
+                [TopicPartition(*partition, offset) for partition, offset in ends.items()],
                 consumer.consumer_group_metadata(),
                 WAIT_S,
             )
@@ -83,12 +83,12 @@ def copy_with_kafka_python(
         if not found:
             continue
         producer.begin_transaction()
-        for place, records in found.items():
+        for partition, records in found.items():
             for record in records:
-                producer.send(target, record.value.upper(), partition=place.partition)
+                producer.send(target, record.value.upper(), partition=partition.partition)
         ends = {
-            place: OffsetAndMetadata(records[-1].offset + 1, "", -1)
-            for place, records in found.items()
+            partition: OffsetAndMetadata(records[-1].offset + 1, "", -1)
+            for partition, records in found.items()
         }
         # An error ends the program: the next one begins at the committed offsets.
         producer.send_offsets_to_transaction(ends, consumer.group_metadata())

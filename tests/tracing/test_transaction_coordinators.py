@@ -83,7 +83,7 @@ def broker(own: Transactions, other: Other | None = None) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("value", "place", "has_partition"),
+    ("value", "partition", "has_partition"),
     [
         (OWN, HERE, True),
         (OWN, ELSEWHERE, False),
@@ -91,16 +91,18 @@ def broker(own: Transactions, other: Other | None = None) -> Any:
     ],
 )
 async def test_this_broker_coordinates_it(
-    value: TransactionValue, place: TopicPartition, has_partition: bool
+    value: TransactionValue, partition: TopicPartition, has_partition: bool
 ) -> None:
-    found = await find_transactions(frozenset({7}), place, broker(Transactions(value)))
+    found = await find_transactions(frozenset({7}), partition, broker(Transactions(value)))
     said = CoordinatedTransaction("own", 1, value.state.value, 1_000, 60_000, has_partition)
     assert found == Coordinated({7: said}, ())
 
 
-@pytest.mark.parametrize(("place", "has_partition"), [(HERE, False), (ELSEWHERE, True)])
-async def test_another_broker_coordinates_it(place: TopicPartition, has_partition: bool) -> None:
-    found = await find_transactions(frozenset({8}), place, broker(Transactions(OWN), Other()))
+@pytest.mark.parametrize(("partition", "has_partition"), [(HERE, False), (ELSEWHERE, True)])
+async def test_another_broker_coordinates_it(
+    partition: TopicPartition, has_partition: bool
+) -> None:
+    found = await find_transactions(frozenset({8}), partition, broker(Transactions(OWN), Other()))
     said = CoordinatedTransaction("other", 2, "PrepareAbort", 4_000, 5_000, has_partition)
     assert found == Coordinated({8: said}, ())
 

@@ -71,8 +71,8 @@ class Coordinators:
         self.known = {7: ONGOING}
         self.meanwhile: Callable[[], None] = lambda: None
 
-    async def find(self, producer_ids: frozenset[int], place: TopicPartition) -> Coordinated:
-        self.asked.append((producer_ids, place))
+    async def find(self, producer_ids: frozenset[int], partition: TopicPartition) -> Coordinated:
+        self.asked.append((producer_ids, partition))
         self.meanwhile()
         known = {number: self.known[number] for number in producer_ids if number in self.known}
         return Coordinated(known, ())

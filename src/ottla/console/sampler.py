@@ -111,8 +111,8 @@ class Sampler:
         unknown = leaders.keys() - ends.keys()
         for topic in {key.topic for key in unknown}:
             topics.pop(topic, None)
-        for group, places in commits.by_group.items():
-            if not unknown.isdisjoint(places):
+        for group, its in commits.by_group.items():
+            if not unknown.isdisjoint(its):
                 lags.pop(group, None)
         ages = {}
         for group in self._looked_at():

@@ -53,9 +53,9 @@ class Unasked:
 
     def note(self, record: Any, why: str) -> None:
         """A record is looked at once for each part of a filter."""
-        place = record.partition(), record.offset()
-        if place != self._last:
-            self._last = place
+        position = record.partition(), record.offset()
+        if position != self._last:
+            self._last = position
             self.count += 1
         self.why = why
 

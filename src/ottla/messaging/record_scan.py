@@ -156,7 +156,7 @@ class _Found:
                 self._leave_out(heappop(self.rows))
 
     def add(self, at_ms: int, offset: int, key: TopicPartition, seen: Any) -> None:
-        self._number += 1  # else two of the same place in different partitions are compared
+        self._number += 1  # else two keys are compared, where time and offset are the same
         row = at_ms, offset, self._number, key, seen
         if self._most is None:
             self.rows.append(row)

@@ -128,7 +128,7 @@ class LossMetrics:
         found = nsmallest(MAX_SERIES, shared.values())
         offsets = self._node.groups.late_offsets
         looked_at = soonest[: max(1, MAX_LOOKUPS // max(1, await offsets.count()))]
-        by_place = {(each.topic, each.index): each for each in looked_at}
+        by_name = {(each.topic, each.index): each for each in looked_at}
         ends: dict[str, dict[int, int]] = {}
         for each in looked_at:
             ends.setdefault(each.topic, {})[each.index] = going[each][-1].next_offset
@@ -136,7 +136,7 @@ class LossMetrics:
             losses: dict[tuple[str, str], TopicLoss] = {}
             for one in some:
                 await slices.count()
-                partition = by_place[one.topic, one.partition]
+                partition = by_name[one.topic, one.partition]
                 _count(losses, one.group, partition, one.offset, going[partition])
             found = nsmallest(MAX_SERIES, (*found, *losses.values()))
         self._left_out = len(all_going) - len(looked_at)

@@ -43,8 +43,8 @@ async def shared_facts(
 
 async def _facts(key: ShareKey, offset: int, broker: SharingBroker) -> SharedFacts:
     known = broker.shared_partitions.history.of(key, offset)
-    place = TopicPartition(key.topic_id, key.partition)
-    shared = broker.shared_partitions.known(key.group_id, place)
+    partition = TopicPartition(key.topic_id, key.partition)
+    shared = broker.shared_partitions.known(key.group_id, partition)
     found = None if shared is None else shared.where(offset)
     if found is not None:
         where, start, end = found

@@ -118,10 +118,10 @@ def test_a_group_is_described_with_its_lag(monkeypatch: pytest.MonkeyPatch) -> N
         raise ClientError("the settings are none of its business.")
 
     monkeypatch.setattr(losses, "losses_of", refused)
-    place = TopicPartition("t", 0)
+    partition = TopicPartition("t", 0)
     group = Group("g", "stable", "classic", "range", 2, False, (Member("m", None, "c", "/h", ()),))
-    known = groups({"g": group}, {"g": {place: 5, ("gone", 0): 1}})
-    cluster = FakeCluster({LIST_OFFSETS: [offsets({place: 0}, {place: 8})], **known})
+    known = groups({"g": group}, {"g": {partition: 5, ("gone", 0): 1}})
+    cluster = FakeCluster({LIST_OFFSETS: [offsets({partition: 0}, {partition: 8})], **known})
     told = group_description(cluster.client(), group)
     gone, own = told.partitions
     assert (own.committed_offset, own.end_offset, own.lag) == (5, 8, 3)

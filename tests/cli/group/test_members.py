@@ -10,8 +10,8 @@ from ottla.client.admin.groups import Group, Member
 from ottla.client.topic_partition import TopicPartition
 
 
-def member(client: str, *places: tuple[str, int], instance: str | None = None) -> Member:
-    assignment = tuple(TopicPartition(*place) for place in places)
+def member(client: str, *partitions: tuple[str, int], instance: str | None = None) -> Member:
+    assignment = tuple(TopicPartition(*partition) for partition in partitions)
     return Member(f"{client}-1", instance, client, "/10.0.0.1", assignment)
 
 

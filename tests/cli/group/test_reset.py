@@ -19,7 +19,7 @@ from ottla.client.admin.offsets import LIST_OFFSETS
 MEMBER = Member("m", None, "c", "/h", ())
 LIVING = Group("living", "stable", "classic", "range", 2, False, (MEMBER,))
 EMPTY = Group("empty", "empty", "classic", None, 2, False, ())
-PLACES = [("t", 0), ("u", 0)]
+PARTITIONS = [("t", 0), ("u", 0)]
 
 
 class Groups:
@@ -29,13 +29,13 @@ class Groups:
 
     def __init__(self, read: int = 1) -> None:
         self.committed = {
-            name: dict.fromkeys(PLACES[:read], 5) for name in ("living", "empty", "new")
+            name: dict.fromkeys(PARTITIONS[:read], 5) for name in ("living", "empty", "new")
         }
-        del self.committed["new"][PLACES[0]]
-        first, end = dict.fromkeys(PLACES, 0), dict.fromkeys(PLACES, 9)
+        del self.committed["new"][PARTITIONS[0]]
+        first, end = dict.fromkeys(PARTITIONS, 0), dict.fromkeys(PARTITIONS, 9)
         known = groups({"living": LIVING, "empty": EMPTY}, self.committed)
         self.cluster = FakeCluster({LIST_OFFSETS: [offsets(first, end)], **known})
-        self.cluster.leaders = dict.fromkeys(PLACES, 1)
+        self.cluster.leaders = dict.fromkeys(PARTITIONS, 1)
         self.client = self.cluster.client()
 
     def run(self, *words: str) -> int:
@@ -74,7 +74,7 @@ def test_it_asks_before_it_moves_several_topics(
     monkeypatch.setattr(confirmation, "ask", refuse)
     assert made.run("reset", "empty", "--to-earliest", *options) == int(is_asked)
     is_moved = not is_asked and "--dry-run" not in options
-    assert made.committed["empty"] == dict.fromkeys(PLACES, 0 if is_moved else 5)
+    assert made.committed["empty"] == dict.fromkeys(PARTITIONS, 0 if is_moved else 5)
     assert bool(questions) == is_asked
 
 

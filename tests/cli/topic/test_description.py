@@ -105,9 +105,9 @@ def test_racks_are_shown_if_there_are_any(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_a_topic_is_described_without_a_controller() -> None:
-    place = TopicPartition("t", 0)
+    partition = TopicPartition("t", 0)
     answers = {
-        LIST_OFFSETS: [offsets({place: 3}, {place: 9})],
+        LIST_OFFSETS: [offsets({partition: 3}, {partition: 9})],
         DESCRIBE_CONFIGS: [configs({("topic", "t"): {"retention.ms": "5"}})],
     }
     cluster = FakeCluster(answers)

@@ -23,9 +23,9 @@ from ottla.client.errors import RefusedError
 from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 
-PLACE = TopicPartition("t", 0)
+PARTITION = TopicPartition("t", 0)
 OPEN = OpenProducer("t", 0, 7, 3, -1, 12, 5_000)
-ONGOING = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, 1_000, (PLACE,))
+ONGOING = DescribedTransaction("x", 1, "Ongoing", 7, 3, 60_000, 1_000, (PARTITION,))
 
 
 class Client:
@@ -45,7 +45,7 @@ class Client:
         self.aborted: list[OpenProducer] = []
 
     def partitions(self, _topic: str) -> list[tuple[str, int]]:
-        return [PLACE]
+        return [PARTITION]
 
     def listed(
         self, _states: Sequence[str] = (), producer_ids: Iterable[int] = ()
@@ -60,7 +60,7 @@ class Client:
     def described(self, names: Iterable[str]) -> dict[str, DescribedTransaction]:
         return {name: self._described[name] for name in names if name in self._described}
 
-    def open_producers(self, _places: object) -> tuple[list[OpenProducer], dict[Any, str]]:
+    def open_producers(self, _partitions: object) -> tuple[list[OpenProducer], dict[Any, str]]:
         return self._producers, self._why
 
     def fence(self, transactional_id: str, timeout_ms: int) -> None:
@@ -76,8 +76,8 @@ def by_id(client: Any, name: str = "x") -> None:
     abort_by_id(client, name, yes=True)
 
 
-def in_partition(client: Any, place: TopicPartition = PLACE) -> OpenProducer:
-    return abort_in_partition(client, place, 7, yes=True)
+def in_partition(client: Any, partition: TopicPartition = PARTITION) -> OpenProducer:
+    return abort_in_partition(client, partition, 7, yes=True)
 
 
 def test_an_open_transaction_is_aborted_by_fencing_its_producer() -> None:
@@ -130,13 +130,13 @@ def test_a_transaction_that_hangs_is_aborted_in_its_partition() -> None:
 
 
 @pytest.mark.parametrize(
-    ("client", "place", "message"),
+    ("client", "partition", "message"),
     [
-        (Client([ONGOING], [OPEN]), PLACE, "the coordinator of 'x' will end it"),
-        (Client([], []), PLACE, "producer 7 has no open transaction in t-0"),
+        (Client([ONGOING], [OPEN]), PARTITION, "the coordinator of 'x' will end it"),
+        (Client([], []), PARTITION, "producer 7 has no open transaction in t-0"),
         (
-            Client([], [], {PLACE: "no leader"}),
-            PLACE,
+            Client([], [], {PARTITION: "no leader"}),
+            PARTITION,
             "cannot read the producers of t-0: no leader",
         ),
         (Client(), TopicPartition("t", 1), "t has no partition 1"),
@@ -144,10 +144,10 @@ def test_a_transaction_that_hangs_is_aborted_in_its_partition() -> None:
     ],
 )
 def test_what_does_not_hang_is_left_alone(
-    client: Client, place: TopicPartition, message: str
+    client: Client, partition: TopicPartition, message: str
 ) -> None:
     with pytest.raises(Failed, match=message):
-        in_partition(client, place)
+        in_partition(client, partition)
     assert client.aborted == []
 
 

@@ -17,7 +17,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
-PLACE = TopicPartition("t", 1)
+PARTITION = TopicPartition("t", 1)
 OF_BROKER = {"b1:9092": ("a", "none"), "b2:9092": ("b",)}
 OFFSETS = {"a": 5, "b": 9, "none": -1}
 
@@ -79,14 +79,14 @@ def cluster() -> FakeCluster:
 
 
 def test_every_brokers_groups_are_asked_for(cluster: FakeCluster) -> None:
-    found = committed_offsets(cluster.client(), PLACE)
+    found = committed_offsets(cluster.client(), PARTITION)
     assert found == ({"a": Commit(5, "m", 3), "b": Commit(9, "m", 3)}, ())
     assert cluster.asked_of(OFFSET_FETCH) == ["b1:9092", "b2:9092"]
 
 
 def test_an_old_broker_is_asked_about_one_group_after_the_other(cluster: FakeCluster) -> None:
     cluster.versions["b1:9092"] = {OFFSET_FETCH: (0, 7)}
-    found = committed_offsets(cluster.client(), PLACE)
+    found = committed_offsets(cluster.client(), PARTITION)
     assert found.by_group["a"] == Commit(5, "", -1)
     assert found.by_group.keys() == {"a", "b"}
     assert cluster.asked_of(OFFSET_FETCH) == ["b1:9092", "b1:9092", "b2:9092"]
@@ -94,10 +94,10 @@ def test_an_old_broker_is_asked_about_one_group_after_the_other(cluster: FakeClu
 
 def test_a_broker_that_does_not_answer_is_named(cluster: FakeCluster) -> None:
     cluster.answers[LIST_GROUPS] = [silent, groups]
-    found = committed_offsets(cluster.client(), PLACE)
+    found = committed_offsets(cluster.client(), PARTITION)
     assert found == ({"b": Commit(9, "m", 3)}, (1,))
 
 
 def test_a_broker_that_refuses_is_named(cluster: FakeCluster) -> None:
     cluster.answers[OFFSET_FETCH] = [commits(ErrorCode.coordinator_load_in_progress)]
-    assert committed_offsets(cluster.client(), PLACE) == ({}, (1, 2))
+    assert committed_offsets(cluster.client(), PARTITION) == ({}, (1, 2))

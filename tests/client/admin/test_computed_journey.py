@@ -209,9 +209,9 @@ def test_the_offsets_of_a_partition_are_asked_once(
 ) -> None:
     asked: list[tuple[int, int]] = []
 
-    def offset(client: Client, leader: int, place: Any, timestamp: int) -> int:
-        asked.append((place.partition, timestamp))
-        return offset_at(client, leader, place, timestamp)
+    def offset(client: Client, leader: int, partition: Any, timestamp: int) -> int:
+        asked.append((partition.partition, timestamp))
+        return offset_at(client, leader, partition, timestamp)
 
     monkeypatch.setattr(journey_computed, "offset_at", offset)
     with Client(bootstrap) as client:

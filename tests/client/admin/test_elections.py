@@ -40,8 +40,8 @@ def test_an_election_that_was_not_needed_has_not_failed() -> None:
 
 def test_a_failed_election_has_its_reason() -> None:
     refused = cluster(ErrorCode.none, ErrorCode.eligible_leaders_not_available)
-    ((place, refusal),) = elected(refused).items()
-    assert (place, refusal.code) == (("t", 0), ErrorCode.eligible_leaders_not_available)
+    ((partition, refusal),) = elected(refused).items()
+    assert (partition, refusal.code) == (("t", 0), ErrorCode.eligible_leaders_not_available)
     assert refusal.reason == "eligible leaders not available"
 
 

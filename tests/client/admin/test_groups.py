@@ -49,8 +49,8 @@ def deleting(code: ErrorCode, of_partition: ErrorCode = ErrorCode.none) -> FakeC
     def answer(address: str, request: Any) -> Any:
         assert address == "b2:9092"
         (topic,) = request.topics
-        places = [(topic.name, each.partition_index) for each in topic.partitions]
-        assert (request.group_id, places) == ("g", [("t", 0)])
+        partitions = [(topic.name, each.partition_index) for each in topic.partitions]
+        assert (request.group_id, partitions) == ("g", [("t", 0)])
         build = messages_of(OFFSET_DELETE, 0)
         partition = build.OffsetDeleteResponsePartition(partition_index=0, error_code=of_partition)
         found = build.OffsetDeleteResponseTopic(name="t", partitions=(partition,))
@@ -108,8 +108,8 @@ def test_a_group_of_the_new_protocol_is_described_with_its_assignment() -> None:
         cluster.versions[address] = {CONSUMER_GROUP_DESCRIBE: (0, 1)}
     found = described_groups(cluster.client(), ["old", "new"])
     assert list(found) == ["old", "new"]
-    places = (TopicPartition("t", 0), TopicPartition("t", 2))
-    members = (Member("m", None, "c", "/h", places),)
+    partitions = (TopicPartition("t", 0), TopicPartition("t", 2))
+    members = (Member("m", None, "c", "/h", partitions),)
     assert found["new"] == Group("new", "reconciling", "consumer", "uniform", 2, False, members)
     assert found["old"].type == "classic"
 

@@ -46,26 +46,26 @@ def test_nothing_goes_while_nothing_is_written() -> None:
 
 def test_a_partition_that_grows(ottla_topic: Topic) -> None:
     now_ms = int(time.time() * 1000)
-    place = TopicPartition(ottla_topic.name, 0)
+    partition = TopicPartition(ottla_topic.name, 0)
     producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
     for number in range(100):
         producer.produce(ottla_topic.name, b"x" * 1_000, partition=0, timestamp=now_ms - number)
     producer.flush()
     with Client(ottla_topic.bootstrap) as client:
-        assert losses_of(client, {place: 0}, DAY_MS, now_ms) == []
+        assert losses_of(client, {partition: 0}, DAY_MS, now_ms) == []
         alter_settings(client, "topic", ottla_topic.name, {"retention.bytes": "1000000"}, [])
-        (starts, ends), _ = known_offsets(client, [place], EARLIEST, LATEST)
-        found, unsized = growths(client, {place: 1_000_000}, starts, ends, now_ms)
+        (starts, ends), _ = known_offsets(client, [partition], EARLIEST, LATEST)
+        found, unsized = growths(client, {partition: 1_000_000}, starts, ends, now_ms)
         assert unsized == []
-        growth = found[place]
+        growth = found[partition]
         assert 100_000 <= growth.size_bytes <= 120_000
         assert growth.records_per_ms == 100 / HOUR_MS
         # The log has 100 of about 1,000 records that are kept; 100 come in an hour.
-        (loss,) = losses_of(client, {place: 0}, DAY_MS, now_ms)
+        (loss,) = losses_of(client, {partition: 0}, DAY_MS, now_ms)
         assert loss.is_estimate
         assert loss.records == 100
         assert loss.goes_in_ms is not None
         assert 8 * HOUR_MS < loss.goes_in_ms < 10 * HOUR_MS
         assert "(an estimate: retention.bytes, by its growth)" in str(loss)
-        assert losses_of(client, {place: 0}, HOUR_MS, now_ms) == []
-        assert losses_of(client, {place: 100}, DAY_MS, now_ms) == []
+        assert losses_of(client, {partition: 0}, HOUR_MS, now_ms) == []
+        assert losses_of(client, {partition: 100}, DAY_MS, now_ms) == []

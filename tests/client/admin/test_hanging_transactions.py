@@ -14,7 +14,7 @@ from ottla.client.admin.transactions import (
 )
 from ottla.client.topic_partition import TopicPartition
 
-PLACES = [TopicPartition("t", 0), TopicPartition("t", 1)]
+PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 BEFORE_MS = 5_000
 ONE = OpenProducer("t", 0, 7, 3, -1, 12, BEFORE_MS)
 COORDINATED = OpenProducer("t", 0, 8, 0, -1, 13, BEFORE_MS)
@@ -29,10 +29,10 @@ class Brokers:
         self.filters: list[set[int]] = []
 
     def open_producers(
-        self, places: Iterable[tuple[str, int]]
+        self, partitions: Iterable[tuple[str, int]]
     ) -> tuple[list[OpenProducer], dict[tuple[str, int], str]]:
         found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        wanted = set(places)
+        wanted = set(partitions)
         return [each for each in found if each.topic_partition in wanted], {
             ("t", 2): "it has no leader"
         }
@@ -42,12 +42,14 @@ class Brokers:
         return [ListedTransaction("x", 1, "Ongoing", 8)]
 
     def described(self, names: Iterable[str]) -> dict[str, DescribedTransaction]:
-        all_of_it = {"x": DescribedTransaction("x", 1, "Ongoing", 8, 0, 60_000, 0, (PLACES[0],))}
+        all_of_it = {
+            "x": DescribedTransaction("x", 1, "Ongoing", 8, 0, 60_000, 0, (PARTITIONS[0],))
+        }
         return {name: all_of_it[name] for name in names}
 
 
 def found_by(brokers: Any) -> list[OpenProducer]:
-    found, why = find_hanging(brokers, PLACES, BEFORE_MS)
+    found, why = find_hanging(brokers, PARTITIONS, BEFORE_MS)
     assert why == {("t", 2): "it has no leader"}
     return found
 

@@ -36,13 +36,13 @@ def commit(bootstrap: str, group: str, at: PartitionAt) -> None:
 
 def test_when_unread_records_go(ottla_topic: Topic) -> None:
     now_ms = int(time.time() * 1000)
-    place = TopicPartition(ottla_topic.name, 0)
+    partition = TopicPartition(ottla_topic.name, 0)
     days = (6 * DAY_MS + 20 * HOUR_MS, 6 * DAY_MS + 10 * HOUR_MS, 6 * DAY_MS + HOUR_MS, HOUR_MS)
     fill(ottla_topic, now_ms, *days)
     with Client(ottla_topic.bootstrap) as client:
 
         def found(position: int, within_ms: int = DAY_MS) -> Any:
-            return losses_of(client, {place: position}, within_ms, now_ms)
+            return losses_of(client, {partition: position}, within_ms, now_ms)
 
         (all_of_it,) = found(0)
         assert (all_of_it.removed, all_of_it.records) == (0, 3)
@@ -56,11 +56,11 @@ def test_when_unread_records_go(ottla_topic: Topic) -> None:
         assert found(0, HOUR_MS) == []
         assert found(0, 5 * HOUR_MS)[0].records == 1
         # Retention may remove at any moment what is older.
-        assert losses_of(client, {place: 0}, DAY_MS, now_ms + 5 * HOUR_MS)[0].goes_in_ms == 0
-        delete_records(client, {place: 1})
+        assert losses_of(client, {partition: 0}, DAY_MS, now_ms + 5 * HOUR_MS)[0].goes_in_ms == 0
+        delete_records(client, {partition: 1})
         (gone,) = found(0)
         assert (gone.removed, gone.records) == (1, 2)
-        both = losses(client, {"g": {place: 4}, "h": {place: 0}}, DAY_MS, now_ms)
+        both = losses(client, {"g": {partition: 4}, "h": {partition: 0}}, DAY_MS, now_ms)
         assert list(both) == ["h"]
         unknown = {TopicPartition("no-such-topic", 0): 0}
         assert losses_of(client, unknown, DAY_MS, now_ms) == []
@@ -72,10 +72,10 @@ def test_what_retention_keeps_is_not_lost(ottla_topic: Topic, name: str, value: 
     producer = Producer({"bootstrap.servers": ottla_topic.bootstrap})
     producer.produce(ottla_topic.name, b"x", b"k", partition=0, timestamp=now_ms - 7 * DAY_MS)
     producer.flush()
-    place = TopicPartition(ottla_topic.name, 0)
+    partition = TopicPartition(ottla_topic.name, 0)
     with Client(ottla_topic.bootstrap) as client:
         alter_settings(client, "topic", ottla_topic.name, {name: value}, [])
-        assert losses_of(client, {place: 0}, DAY_MS, now_ms) == []
+        assert losses_of(client, {partition: 0}, DAY_MS, now_ms) == []
 
 
 def test_health_fails_on_it_where_that_is_asked(ottla_topic: Topic) -> None:

@@ -20,7 +20,7 @@ from ottla.client.topic_partition import TopicPartition
 from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 
-PLACE = TopicPartition("t", 1)
+PARTITION = TopicPartition("t", 1)
 
 
 def offsets(code: ErrorCode = ErrorCode.none) -> Any:
@@ -58,7 +58,7 @@ def fetched(
 
 def test_the_leader_tells_its_offsets() -> None:
     cluster = FakeCluster({LIST_OFFSETS: [offsets()]})
-    assert offset_at(cluster.client(), 2, PLACE, EARLIEST) == 17
+    assert offset_at(cluster.client(), 2, PARTITION, EARLIEST) == 17
     assert cluster.asked_of(LIST_OFFSETS) == ["b2:9092"]
     (request,) = cluster.requests(LIST_OFFSETS)
     (topic,) = request.topics
@@ -69,12 +69,12 @@ def test_the_leader_tells_its_offsets() -> None:
 def test_a_refused_question_names_the_partition() -> None:
     cluster = FakeCluster({LIST_OFFSETS: [offsets(ErrorCode.not_leader_or_follower)]})
     with pytest.raises(RefusedError, match="cannot read the offsets of t-1: not leader"):
-        offset_at(cluster.client(), 2, PLACE, EARLIEST)
+        offset_at(cluster.client(), 2, PARTITION, EARLIEST)
 
 
 def test_batches_come_with_the_aborted_transactions() -> None:
     cluster = FakeCluster({FETCH: [fetched(b"batches", aborted=True)]})
-    found = fetch_batches(cluster.client(), 2, PLACE, 5)
+    found = fetch_batches(cluster.client(), 2, PARTITION, 5)
     assert found == (100, 90, (AbortedTransaction(7, 3),), b"batches")
     (request,) = cluster.requests(FETCH)
     (topic,) = request.topics
@@ -85,7 +85,7 @@ def test_batches_come_with_the_aborted_transactions() -> None:
 
 def test_records_after_the_last_stable_offset_are_read_uncommitted() -> None:
     cluster = FakeCluster({FETCH: [fetched(b""), fetched(b"open", stable=-1)]})
-    found = fetch_batches(cluster.client(), 2, PLACE, 95)
+    found = fetch_batches(cluster.client(), 2, PARTITION, 95)
     assert (found.data, found.last_stable_offset) == (b"open", 90)
     levels = [int(each.isolation_level) for each in cluster.requests(FETCH)]
     assert levels == [1, 0]
@@ -94,5 +94,5 @@ def test_records_after_the_last_stable_offset_are_read_uncommitted() -> None:
 def test_an_offset_outside_the_log_is_refused() -> None:
     cluster = FakeCluster({FETCH: [fetched(b"", ErrorCode.offset_out_of_range)]})
     with pytest.raises(RefusedError) as refused:
-        fetch_batches(cluster.client(), 2, PLACE, 5_000)
+        fetch_batches(cluster.client(), 2, PARTITION, 5_000)
     assert refused.value.code is ErrorCode.offset_out_of_range

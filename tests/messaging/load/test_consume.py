@@ -22,7 +22,7 @@ class Event:
     def __init__(
         self, partition: int, offset: int, *, code: int | None = None, age_ms: int | None = None
     ) -> None:
-        self._place = partition, offset
+        self._position = partition, offset
         self._error = None if code is None else KafkaError(code, "broken")
         self._age_ms = age_ms
 
@@ -33,16 +33,16 @@ class Event:
         return "t"
 
     def partition(self) -> int:
-        return self._place[0]
+        return self._position[0]
 
     def offset(self) -> int:
-        return self._place[1]
+        return self._position[1]
 
     def value(self) -> bytes:
         return b"12345678"
 
     def key(self) -> bytes | None:
-        return b"k2" if self._place[1] % 2 == 0 else None
+        return b"k2" if self._position[1] % 2 == 0 else None
 
     def timestamp(self) -> tuple[int, int]:
         if self._age_ms is None:
@@ -59,8 +59,8 @@ class Client:
         self.assigned: list[tuple[int, int]] = []
         self.is_closed = False
 
-    def assign(self, places: list[Any]) -> None:
-        self.assigned = [(each.partition, each.offset) for each in places]
+    def assign(self, positions: list[Any]) -> None:
+        self.assigned = [(each.partition, each.offset) for each in positions]
 
     def consume(self, most: int, timeout_s: float) -> list[Event]:
         self.asked.append(most)

@@ -31,10 +31,10 @@ def test_metadata_of_other_clients_is_read_to_its_end(
     texts = {
         number: OffsetMetadata("q" * (number + 1), "id", number).text() for number in range(COUNT)
     }
-    places = {TopicPartition(topic, number): 0 for number in range(COUNT)}
+    offsets = {TopicPartition(topic, number): 0 for number in range(COUNT)}
     with Client(bootstrap) as client:
-        named = {place: texts[place.partition] for place in places}
-        assert commit_offsets(client, group, places, named) == {}
+        named = {partition: texts[partition.partition] for partition in offsets}
+        assert commit_offsets(client, group, offsets, named) == {}
 
     asked = Group({"bootstrap.servers": bootstrap}, group)
     for read in (asked.read_all, lambda: asked.read([(topic, number) for number in texts])):
@@ -52,10 +52,13 @@ def test_marks_that_another_client_copied_are_read_to_their_end(
     bootstrap: str, new_topic: Callable[..., str]
 ) -> None:
     topic, group = new_topic(COUNT), "marks-copied-by-others"
-    places = {TopicPartition(topic, number): 0 for number in range(COUNT)}
+    offsets = {TopicPartition(topic, number): 0 for number in range(COUNT)}
     with Client(bootstrap) as client:
-        marks = {place: mark_of(place.partition, 1, "e" * place.partition) for place in places}
-        assert commit_offsets(client, group, places, marks) == {}
+        marks = {
+            partition: mark_of(partition.partition, 1, "e" * partition.partition)
+            for partition in offsets
+        }
+        assert commit_offsets(client, group, offsets, marks) == {}
 
     use_the_heap()
     found = Brokers(read_settings(bootstrap)).committed(group, topic, range(COUNT))

@@ -24,8 +24,8 @@ def test_a_range_is_read_from_its_first_offset_to_its_end(
     with RangeReader(KafkaSettings(bootstrap)) as reader:
         found = reader.read(name, {0: 3, 1: -2}, {0: 6, 1: 1})
         assert found is not None
-        places = sorted((record.partition, record.offset, record.value) for record in found)
-        assert places == [(0, 3, b"v3"), (0, 4, b"v4"), (0, 5, b"v5"), (1, 0, None)]
+        records = sorted((record.partition, record.offset, record.value) for record in found)
+        assert records == [(0, 3, b"v3"), (0, 4, b"v4"), (0, 5, b"v5"), (1, 0, None)]
         other = next(record for record in found if record.partition == 1)
         assert (other.key, other.headers) == (None, [("h", None), ("h", b"1")])
         # The same reader, a range that ends after the log's end.

@@ -1,4 +1,4 @@
-"""Committing a pipeline's place to a group, beside the query."""
+"""Committing a pipeline's offsets to a group, beside the query."""
 
 import json
 import socket
@@ -22,8 +22,8 @@ WAIT_S = 30
 
 
 def delivered(topic: str, batch: int | None, **where: Any) -> Delivered:
-    places = {topic: {0: 10 * (batch or 0), 1: 10 * (batch or 0) + 1}}
-    return Delivered("flights", "id-1", batch, places, **where)
+    ends = {topic: {0: 10 * (batch or 0), 1: 10 * (batch or 0) + 1}}
+    return Delivered("flights", "id-1", batch, ends, **where)
 
 
 def state_in(group: Group, topic: str) -> Run:
@@ -41,8 +41,8 @@ def test_a_group_gets_each_batch_in_order(
     new_topic: Callable[..., str], new_group: Callable[[], Group]
 ) -> None:
     topic, group = new_topic(), new_group()
-    places = [(topic, 0), (topic, 1)]
-    assert last_batch(group, "id-1", places) is None
+    partitions = [(topic, 0), (topic, 1)]
+    assert last_batch(group, "id-1", partitions) is None
     committer = GroupCommitter(group)
 
     for batch in range(1, 6):
@@ -50,7 +50,7 @@ def test_a_group_gets_each_batch_in_order(
 
     assert committer.drain(WAIT_S)
     found = group.read_all()
-    assert [found[place].offset for place in places] == [50, 51]
+    assert [found[partition].offset for partition in partitions] == [50, 51]
     metadata = json.loads(found[topic, 0].metadata)
     assert metadata == {
         "ottla.pipeline": 1,
@@ -59,12 +59,12 @@ def test_a_group_gets_each_batch_in_order(
         "batch": 5,
         "delta": {"table": "/lake/flights", "version": 5},
     }
-    assert last_batch(group, "id-1", places) == 5
-    assert last_batch(group, "id-2", places) is None
+    assert last_batch(group, "id-1", partitions) == 5
+    assert last_batch(group, "id-2", partitions) is None
     committer.close()
 
 
-def test_a_run_keeps_its_state_beside_its_place(
+def test_a_run_keeps_its_state_beside_its_offsets(
     new_topic: Callable[..., str], new_group: Callable[[], Group]
 ) -> None:
     topic, group = new_topic(), new_group()
@@ -177,8 +177,10 @@ def test_each_partition_says_what_it_rejected() -> None:
     said = RejectedOffsets((RejectedRange(1, 2, "why"),), "kept")
     batch = Delivered("q", "id-1", 7, {"t": {0: 5, 1: 6, 2: 7}}, rejected={("t", 1): said})
     for run in (None, new_run("running")):
-        found = {place: json.loads(one.metadata) for place, one in batch.commits(run).items()}
-        assert [place for place, one in found.items() if "rejects" in one] == [("t", 1)]
+        found = {
+            partition: json.loads(one.metadata) for partition, one in batch.commits(run).items()
+        }
+        assert [partition for partition, one in found.items() if "rejects" in one] == [("t", 1)]
         assert found["t", 1]["rejects"] == said.document()
         assert ("run" in found["t", 0]) is (run is not None)
         assert "run" not in found["t", 1]
@@ -190,15 +192,15 @@ def test_each_partition_says_what_it_rejected() -> None:
 
 def test_the_first_batch_says_where_each_partition_began() -> None:
     said = RejectedOffsets((RejectedRange(1, 2, "why"),), "kept")
-    places = {"t": {0: 5, 1: 6, 2: 7}}
-    first = Delivered("q", "id-1", 0, places, rejected={("t", 1): said}, begins={"t": {0: 0, 1: 4}})
-    found = {place: json.loads(one.metadata) for place, one in first.commits(None).items()}
-    assert {place: one.get("from") for place, one in found.items()} == {
+    ends = {"t": {0: 5, 1: 6, 2: 7}}
+    first = Delivered("q", "id-1", 0, ends, rejected={("t", 1): said}, begins={"t": {0: 0, 1: 4}})
+    found = {partition: json.loads(one.metadata) for partition, one in first.commits(None).items()}
+    assert {partition: one.get("from") for partition, one in found.items()} == {
         ("t", 0): 0,
         ("t", 1): 4,
         ("t", 2): None,
     }
-    assert [place for place, one in found.items() if "rejects" in one] == [("t", 1)]
+    assert [partition for partition, one in found.items() if "rejects" in one] == [("t", 1)]
 
 
 def test_what_waited_is_committed_when_the_broker_is_back(

@@ -271,7 +271,7 @@ def test_a_row_that_a_constraint_refused_is_read_again_from_the_topic(
     assert sorted(row["id"] for row in table.rows().collect()) == [1, 2, 3]
     found = table.replay()
 
-    assert (found.rows, found.sent, found.kept, found.unplaced) == (2, 1, 1, 0)
+    assert (found.rows, found.sent, found.kept, found.not_found) == (2, 1, 1, 0)
     assert replace(looked, table=found.table) == found
     assert sorted(row["id"] for row in table.rows().collect()) == [1, 2, 3, 20]
     (reason,) = table.rejected().reasons
@@ -304,7 +304,7 @@ def test_a_record_of_a_topic_that_was_created_again_is_not_taken_for_the_refused
     table.spark.sql(f"ALTER TABLE {where} DROP CONSTRAINT small")
     found = table.replay(schema=BEFORE, sql=SQL)
 
-    assert (found.rows, found.sent, found.unplaced) == (1, 0, 1)
+    assert (found.rows, found.sent, found.not_found) == (1, 0, 1)
     assert sorted(row["id"] for row in table.rows().collect()) == there
     assert table.rejected().rows == 1
 

@@ -35,7 +35,7 @@ ONCE = "exactly-once"
 IDENTITY = Identity("cluster", {"t": "id-t"}, "id-table", "file:/lake/t", ONCE)
 
 
-class Place:
+class FakeCheckpoint:
     """A checkpoint: what a former query left in it."""
 
     def __init__(self) -> None:
@@ -68,11 +68,11 @@ class Place:
     def position(self) -> Position:
         return self.query_id(), self.planned(), self.done()
 
-    def plans(self, place: str) -> Planned:
+    def plans(self, path: str) -> Planned:
         planned = self.planned()
         if planned is None:
-            return Planned(place, 0)
-        return Planned(place, planned, self.next, self.end)
+            return Planned(path, 0)
+        return Planned(path, planned, self.next, self.end)
 
     def begins(self, *, is_delivered: bool = False) -> Offsets:
         return self.end if is_delivered else self.next
@@ -123,7 +123,7 @@ class Table(Sink):
 
 class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.place, self.table = Place(), Table()
+        self.checkpoint, self.table = FakeCheckpoint(), Table()
         self.sources = [Source("t", KAFKA, {"value": BinaryType()})]
         self.topics = {"t": TopicState("t", "id-t", {0: 0}, {0: 9})}
         self.clusters = {KAFKA: "cluster", OTHER: "cluster-2"}
@@ -131,7 +131,7 @@ class World:
         monkeypatch.setattr(module, "sources_of", lambda frame: list(enumerate(self.sources)))
         monkeypatch.setattr(module, "look_up", self.look_up)
         monkeypatch.setattr(module, "Files", lambda spark, location: location)
-        monkeypatch.setattr(module, "Checkpoint", lambda files: self.place)
+        monkeypatch.setattr(module, "Checkpoint", lambda files: self.checkpoint)
 
     def look_up(self, kafka: KafkaSettings, names: Iterable[str]) -> ClusterState:
         wanted = list(names)
@@ -178,9 +178,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 @pytest.fixture
 def begun(world: World) -> World:
     """Batch 2 is done and batch 3 planned; offset 5 is the next, and 6 the end of batch 3."""
-    world.place.begun = True
-    world.place.identity = IDENTITY
-    world.place.next, world.place.end = {"t": {0: 5}}, {"t": {0: 6}}
+    world.checkpoint.begun = True
+    world.checkpoint.identity = IDENTITY
+    world.checkpoint.next, world.checkpoint.end = {"t": {0: 5}}, {"t": {0: 6}}
     return world
 
 
@@ -239,7 +239,7 @@ def test_what_a_table_has_counts_done_or_not(begun: World) -> None:
 def test_a_checkpoint_without_its_first_batch_is_older_too(
     begun: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(begun.place, "planned", lambda: None)
+    monkeypatch.setattr(begun.checkpoint, "planned", lambda: None)
     begun.table.last = 0
     assert "and the checkpoint has no batch" in begun.refusal()
 
@@ -320,7 +320,7 @@ def test_one_name_in_two_clusters(world: World, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("place", "is_inside"),
+    ("path", "is_inside"),
     [
         ("file:/lake/t", True),
         ("file:/lake/t/cp", True),
@@ -331,12 +331,12 @@ def test_one_name_in_two_clusters(world: World, monkeypatch: pytest.MonkeyPatch)
 )
 @pytest.mark.parametrize("table", ["file:/lake/t", "file:/lake/t/"])
 def test_a_checkpoint_that_vacuum_would_delete(
-    world: World, place: str, is_inside: bool, table: str
+    world: World, path: str, is_inside: bool, table: str
 ) -> None:
-    world.place.files.location = place
+    world.checkpoint.files.location = path
     specification: Any = SimpleNamespace(checkpoint="cp")
     sink: Any = SimpleNamespace(folders=(table,), name="t")
-    checkpoint: Any = world.place
+    checkpoint: Any = world.checkpoint
     if not is_inside:
         check_path(specification, checkpoint, sink)
         return
@@ -345,7 +345,7 @@ def test_a_checkpoint_that_vacuum_would_delete(
 
 
 def test_a_checkpoint_that_is_a_file(world: World) -> None:
-    world.place.is_file = True
+    world.checkpoint.is_file = True
     assert world.refusal() == "The checkpoint /lake/cp is a file: give the name of a folder"
 
 
@@ -366,23 +366,23 @@ def test_a_checkpoint_that_is_a_file(world: World) -> None:
     ],
 )
 def test_a_checkpoint_of_something_else(begun: World, identity: Identity, said: str) -> None:
-    begun.place.identity = identity
+    begun.checkpoint.identity = identity
     assert said in begun.refusal()
 
 
 def test_a_checkpoint_of_another_time_zone(begun: World) -> None:
-    begun.place.identity = replace(IDENTITY, time_zone="UTC")
+    begun.checkpoint.identity = replace(IDENTITY, time_zone="UTC")
     assert begun.plan().notices == ("a column is added",)
     said = begun.refusal(time_zone="Europe/Berlin")
     assert "has read times without a zone as UTC, and this session reads them as Europe" in said
 
-    begun.place.identity = replace(IDENTITY, time_zone=None)
+    begun.checkpoint.identity = replace(IDENTITY, time_zone=None)
     _, notice = begun.plan().notices
     assert notice.endswith("From now on it is UTC")
 
 
 def test_a_checkpoint_from_before_identities_needs_its_batches_in_the_table(begun: World) -> None:
-    begun.place.identity = None
+    begun.checkpoint.identity = None
     assert begun.plan().starting is None
     begun.table.last = 1
     assert begun.plan().starting is None, "what wrote it may have left out an empty batch"
@@ -397,7 +397,7 @@ def test_a_table_that_was_set_back_is_refused(begun: World) -> None:
     assert "/lake/cp those up to 2: the table was set back" in said
     begun.table.last = None
     assert "has delivered batches that the table t does not hold" in begun.refusal()
-    begun.place.last_noted = 2
+    begun.checkpoint.last_noted = 2
     assert begun.plan().starting is None, "at-most-once began batch 2, which may be missing"
 
 
@@ -414,23 +414,23 @@ def test_lost_records_stop_the_query_or_begin_a_new_one(begun: World) -> None:
 
 def test_streams_of_other_makers_cannot_be_skipped(begun: World) -> None:
     begun.topics["t"] = TopicState("t", "id-t", {0: 7}, {0: 9})
-    begun.place.sources = 2
+    begun.checkpoint.sources = 2
     said = begun.refusal(on_lost="skip")
     assert "on_lost='skip' cannot be used here" in said
     assert "they would start again from their beginning" in said
 
 
 def test_a_move_that_was_cut_off_is_finished(begun: World) -> None:
-    """Its note says where the new query starts; the state may lie in either place."""
+    """Its note says where the new query starts; the state may lie in either path."""
     moving = Replacing(2, {"t": {0: 6}})
-    begun.place.identity = replace(IDENTITY, replacing=moving)
+    begun.checkpoint.identity = replace(IDENTITY, replacing=moving)
     made = begun.plan()
     assert (made.starting, made.replacing) == ({"t": {0: 6}}, moving)
     assert begun.table.asked_of == [], "the former query's offsets do not count"
 
 
 def test_records_lost_since_a_move_that_was_cut_off(begun: World) -> None:
-    begun.place.identity = replace(IDENTITY, replacing=Replacing(2, {"t": {0: 6}}))
+    begun.checkpoint.identity = replace(IDENTITY, replacing=Replacing(2, {"t": {0: 6}}))
     begun.topics["t"] = TopicState("t", "id-t", {0: 8}, {0: 9})
     made = begun.plan(on_lost="skip")
     assert (made.starting, made.replacing) == ({"t": {0: 8}}, Replacing(2, {"t": {0: 8}}))

@@ -72,8 +72,8 @@ def test_rows_arrive_once_with_their_place_over_restarts(
     job.run()  # nothing new
 
     assert job.ids() == list(range(80))
-    places = job.read().select("partition", "offset").distinct().count()
-    assert places == 80
+    positions = job.read().select("partition", "offset").distinct().count()
+    assert positions == 80
     row = job.read().where("id = 7").first()
     assert (bytes(row["key"]), row["word"], row["headers"][0]["key"]) == (b"7", "w7", "h")
     assert first.id == second.id
@@ -150,29 +150,29 @@ def test_a_new_table_is_partitioned_as_asked_and_an_old_one_is_not_changed(
     job: Job, produce: Callable[..., None]
 ) -> None:
     produce(job.name, good(0, 3))
-    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    options: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
     frame = job.frame.select("value.*")
-    to_delta(frame, job.table, partition_by=["word"], **place).awaitTermination()
+    to_delta(frame, job.table, partition_by=["word"], **options).awaitTermination()
 
     detail = job.spark.sql(f"DESCRIBE DETAIL delta.`{job.table}`").first()
     assert detail["partitionColumns"] == ["word"]
     assert job.ids() == [0, 1, 2]
     with pytest.raises(PipelineError, match="is partitioned by word, not by id"):
-        to_delta(frame, job.table, partition_by="id", **place)
+        to_delta(frame, job.table, partition_by="id", **options)
 
 
 def test_new_columns_are_refused_or_added_with_a_line_for_each(
     job: Job, produce: Callable[..., None], caplog: pytest.LogCaptureFixture
 ) -> None:
     produce(job.name, good(0, 3))
-    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
-    to_delta(job.frame.select("value.id"), job.table, **place).awaitTermination()
+    options: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    to_delta(job.frame.select("value.id"), job.table, **options).awaitTermination()
     produce(job.name, good(3, 5))
     wider = job.frame.select("value.*", "offset")
 
     with pytest.raises(PipelineError, match=r"has the column word \(string\), which the table"):
-        to_delta(wider, job.table, **place)
-    to_delta(wider, job.table, schema_changes="add", **place).awaitTermination()
+        to_delta(wider, job.table, **options)
+    to_delta(wider, job.table, schema_changes="add", **options).awaitTermination()
 
     words = sorted((row["id"], row["word"]) for row in job.read().collect())
     assert words == [(0, None), (1, None), (2, None), (3, "w3"), (4, "w4")]
@@ -184,13 +184,13 @@ def test_too_many_rejected_rows_stop_the_query_and_are_kept(
     job: Job, produce: Callable[..., None]
 ) -> None:
     produce(job.name, [*good(0, 3), (None, "bad"), (None, "worse")])
-    place: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
+    options: dict[str, Any] = {"checkpoint": job.checkpoint, "trigger": {"availableNow": True}}
 
     with pytest.raises(Exception, match="rows rejected in this run: 2, more than"):
-        to_delta(job.frame, job.table, max_rejects=1, **place).awaitTermination()
+        to_delta(job.frame, job.table, max_rejects=1, **options).awaitTermination()
     assert job.read("_rejected").count() == 2
 
-    to_delta(job.frame, job.table, max_rejects=2, **place).awaitTermination()
+    to_delta(job.frame, job.table, max_rejects=2, **options).awaitTermination()
     assert job.read("_rejected").count() == 2
 
 
@@ -215,8 +215,8 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
     def run(frame: Any = None, **options: Any) -> None:
         rows = topic(spark, name, tombstones="mark", **where) if frame is None else frame
         chosen = rows.select("key.id", "value.word", "partition", "offset", "tombstone")
-        place = {"checkpoint": checkpoint, "trigger": {"availableNow": True}}
-        to_delta(chosen, table, **{**place, "keys": ["id"], **options}).awaitTermination()
+        options = {"checkpoint": checkpoint, "trigger": {"availableNow": True}}
+        to_delta(chosen, table, **{**options, "keys": ["id"], **options}).awaitTermination()
 
     def rows() -> list[tuple[Any, ...]]:
         found = spark.read.format("delta").load(str(table)).select("id", "word").collect()
@@ -273,13 +273,13 @@ def test_a_history_of_two_topics_keeps_the_versions_of_both(
         frame = topic(spark, name, bootstrap_servers=bootstrap, schema=SCHEMA)
         rows = frame.select("value.*", "partition", "offset", "timestamp")
         parts.append(rows.withColumn("topic", F.lit(name)))
-    place: dict[str, Any] = {
+    options: dict[str, Any] = {
         "checkpoint": tmp_path / "cp",
         "trigger": {"availableNow": True},
         "keys": "id",
     }
     united = parts[0].union(parts[1])
-    to_delta(united, tmp_path / "table", history=True, **place).awaitTermination()
+    to_delta(united, tmp_path / "table", history=True, **options).awaitTermination()
     found = spark.read.format("delta").load(str(tmp_path / "table")).collect()
     assert sorted(row["word"] for row in found) == sorted(names)
     assert [row["topic"] for row in found if row["is_current"]] == [max(names)]
@@ -303,8 +303,8 @@ def test_partitions_that_were_added_bring_no_deleted_key_back(
     columns = ("key.id", "value.word", "partition", "offset", "timestamp", "tombstone")
 
     def start(**how: Any) -> Any:
-        place: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": ["id"]}
-        return to_delta(frame.select(*columns), table, **place, **how)
+        options: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": ["id"]}
+        return to_delta(frame.select(*columns), table, **options, **how)
 
     def user(number: int, word: str | None = "a") -> tuple[str, str | None]:
         return json.dumps({"id": number}), word and json.dumps({"word": word})
@@ -354,7 +354,7 @@ def test_a_table_with_keys_says_what_does_not_fit(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = new_topic(1)
-    place: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": "id"}
+    options: dict[str, Any] = {"checkpoint": tmp_path / "cp", "keys": "id"}
     where: dict[str, Any] = {
         "bootstrap_servers": bootstrap,
         "key_schema": "id BIGINT",
@@ -363,18 +363,18 @@ def test_a_table_with_keys_says_what_does_not_fit(
     columns = ("key.id", "value.word", "partition", "offset", "timestamp")
     marked = topic(spark, name, tombstones="mark", **where).select(*columns)
     with pytest.raises(PipelineError, match="in the column tombstone, and the frame has no such"):
-        to_delta(marked, tmp_path / "t", **place)
+        to_delta(marked, tmp_path / "t", **options)
 
     frame = topic(spark, name, **where).select(*columns)
     once: dict[str, Any] = {"trigger": {"availableNow": True}}
     produce(name, [('{"id": 1}', '{"word": "a"}'), ('{"id": 1}', None)])
-    to_delta(frame, tmp_path / "t", history=True, **place, **once).awaitTermination()
+    to_delta(frame, tmp_path / "t", history=True, **options, **once).awaitTermination()
     assert f"1 tombstones of {name} are skipped, and delete no row of" in caplog.text
     with pytest.raises(PipelineError, match="so it was made with history=True: write history=Tr"):
-        to_delta(frame, tmp_path / "t", **place)
+        to_delta(frame, tmp_path / "t", **options)
     to_delta(frame, tmp_path / "u", checkpoint=tmp_path / "cpu", keys="id", **once).stop()
     with pytest.raises(PipelineError, match="has no valid_from, valid_to, is_current, which"):
-        to_delta(frame, tmp_path / "u", history=True, **place)
+        to_delta(frame, tmp_path / "u", history=True, **options)
 
 
 def test_wrong_arguments_are_refused_in_one_line(spark: Any, job: Job, tmp_path: Path) -> None:
@@ -512,11 +512,11 @@ def test_a_restored_table_has_a_hole_that_only_a_new_checkpoint_fills(
     for first in (0, 10, 20):
         produce(job.name, good(first, first + 10))
         job.run()
-    place = f"delta.`{job.table}`"
-    times = {row.version: row.time for row in spark.sql(f"DESCRIBE HISTORY {place}")
+    options = f"delta.`{job.table}`"
+    times = {row.version: row.time for row in spark.sql(f"DESCRIBE HISTORY {options}")
              .selectExpr("version", "CAST(timestamp AS STRING) AS time").collect()}  # fmt: skip
     kept = 1 if how == "VERSION" else f"'{times[1]}'"
-    spark.sql(f"RESTORE TABLE {place} TO {how} AS OF {kept}")
+    spark.sql(f"RESTORE TABLE {options} TO {how} AS OF {kept}")
     produce(job.name, good(30, 40))
     with pytest.raises(PipelineError, match="was set back by RESTORE TABLE and no longer") as said:
         job.run()
@@ -571,8 +571,8 @@ def test_a_constraint_that_comes_while_the_query_runs_rejects_rows(
     query: Any = to_delta(rows, job.table, checkpoint=job.checkpoint, delivery=delivery)
     try:
         query.processAllAvailable()
-        place = f"delta.`{job.table}`"
-        job.spark.sql(f"ALTER TABLE {place} ADD CONSTRAINT small CHECK (id < 5)")
+        options = f"delta.`{job.table}`"
+        job.spark.sql(f"ALTER TABLE {options} ADD CONSTRAINT small CHECK (id < 5)")
         produce(job.name, good(3, 8))
         query.processAllAvailable()
         produce(job.name, good(1, 3))

@@ -15,7 +15,7 @@ SCHEMA = "id BIGINT NOT NULL"
 
 
 def state(**held: tuple[int, int]) -> TopicState:
-    numbers = {int(name[1:]): place for name, place in held.items()}
+    numbers = {int(name[1:]): offsets for name, offsets in held.items()}
     return TopicState(
         "t",
         "id",

@@ -21,12 +21,12 @@ def frame(*columns: str) -> StructType:
     return schema
 
 
-PLACE = ("partition integer", "offset long")
-ROWS = frame("Id long", "word string", *PLACE)
+POSITION = ("partition integer", "offset long")
+ROWS = frame("Id long", "word string", *POSITION)
 
 
 def test_names_are_found_whatever_their_case_and_tombstones_are_not_kept() -> None:
-    schema = frame("Id long", "word string", *PLACE, "tombstone boolean", "timestamp timestamp")
+    schema = frame("Id long", "word string", *POSITION, "tombstone boolean", "timestamp timestamp")
     keyed = read_keyed_table(schema, ["id"], order_by="TIMESTAMP")
 
     assert keyed == KeyedTable(
@@ -39,13 +39,13 @@ def test_names_are_found_whatever_their_case_and_tombstones_are_not_kept() -> No
 
 
 def test_a_column_that_is_no_mark_of_tombstones_is_kept() -> None:
-    keyed = read_keyed_table(frame("id long", "tombstone string", *PLACE), ["id"])
+    keyed = read_keyed_table(frame("id long", "tombstone string", *POSITION), ["id"])
     assert "tombstone" in keyed.columns
     assert not keyed.has_tombstones
 
 
 def test_a_history_is_ordered_by_the_timestamp_unless_another_column_is_named() -> None:
-    schema = frame("id long", *PLACE, "timestamp timestamp", "version integer")
+    schema = frame("id long", *POSITION, "timestamp timestamp", "version integer")
 
     by_time = read_keyed_table(schema, ["id"], history=True)
     by_version = read_keyed_table(schema, ["id"], history=True, order_by="version")
@@ -57,7 +57,7 @@ def test_a_history_is_ordered_by_the_timestamp_unless_another_column_is_named() 
 
 
 def test_rows_need_a_key_and_an_order_and_a_tombstone_no_more() -> None:
-    schema = frame("id long", "at date", *PLACE, "tombstone boolean")
+    schema = frame("id long", "at date", *POSITION, "tombstone boolean")
     table = (Constraint("word IS NOT NULL", "the column word is null, but NOT NULL"),)
 
     removes = read_keyed_table(schema, ["id"], order_by="at").constrain(table)
@@ -72,7 +72,7 @@ def test_rows_need_a_key_and_an_order_and_a_tombstone_no_more() -> None:
 
 
 def test_a_truncation_needs_its_place_in_the_order_and_no_key() -> None:
-    schema = frame("id long", "at date", *PLACE, "truncation boolean")
+    schema = frame("id long", "at date", *POSITION, "truncation boolean")
     conditions = [
         [one.condition for one in keyed.constrain(())]
         for keys in (["id"], ["id", "at"])
@@ -97,7 +97,7 @@ def test_a_truncation_needs_its_place_in_the_order_and_no_key() -> None:
 def test_deleted_rows_can_come_back_only_where_records_have_another_order(
     how: dict[str, Any], is_warned: bool
 ) -> None:
-    schema = frame("id long", "at date", *PLACE, "tombstone boolean")
+    schema = frame("id long", "at date", *POSITION, "tombstone boolean")
     notices = read_keyed_table(schema, ["id"], **how).notices()
     assert len(notices) == is_warned
     for notice in notices:
@@ -106,7 +106,7 @@ def test_deleted_rows_can_come_back_only_where_records_have_another_order(
 
 
 def test_without_deletions_no_row_can_come_back() -> None:
-    schema = frame("id long", "at date", *PLACE)
+    schema = frame("id long", "at date", *POSITION)
     assert read_keyed_table(schema, ["id"], order_by="at").notices() == []
 
 
@@ -124,7 +124,8 @@ def test_without_deletions_no_row_can_come_back() -> None:
         (ROWS, {"history": True}, "select the topic's column timestamp, or name another"),
         (ROWS, {"deletes": "mark"}, "needs order_by, and the column tombstone"),
         (ROWS, {"deletes": "mark", "history": True, "order_by": "word"}, "keeps each deletion"),
-        (frame("id long", "Is_Current long", "v long", *PLACE), {"order_by": "v", "history": True},
+        (frame("id long", "Is_Current long", "v long", *POSITION),
+         {"order_by": "v", "history": True},
          "has a column is_current, which the table gets"),
     ],
 )  # fmt: skip
@@ -149,7 +150,7 @@ def test_a_batch_frame_may_have_no_position() -> None:
 
 
 def test_a_topic_beside_partition_and_offset_belongs_to_the_position() -> None:
-    schema = frame("id long", "topic string", *PLACE)
+    schema = frame("id long", "topic string", *POSITION)
     assert read_keyed_table(schema, ["id"]).position == ("topic", "partition", "offset")
 
 
@@ -162,7 +163,7 @@ def test_the_position_is_that_of_the_topic_whatever_the_name() -> None:
 
 
 def test_a_history_is_not_ordered_by_a_field_of_the_value_unless_it_is_named() -> None:
-    schema = frame("id long", "timestamp timestamp", *PLACE)
+    schema = frame("id long", "timestamp timestamp", *POSITION)
     own = RecordPosition(("partition", "offset"), has_own_time=True)
     with pytest.raises(PipelineError, match="write order_by='timestamp' if it says since when"):
         read_keyed_table(schema, ["id"], history=True, position=own)
@@ -185,7 +186,7 @@ def test_a_history_is_not_ordered_by_a_field_of_the_value_unless_it_is_named() -
 def test_rows_without_a_position_of_their_own_need_an_order(
     position: RecordPosition, arguments: dict[str, Any], words: str
 ) -> None:
-    schema = frame("id long", "v long", *PLACE)
+    schema = frame("id long", "v long", *POSITION)
     with pytest.raises(PipelineError, match=words) as caught:
         read_keyed_table(schema, ["id"], position=position, **arguments)
     assert "\n" not in str(caught.value)

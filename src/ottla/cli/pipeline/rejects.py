@@ -38,8 +38,8 @@ class ReasonRow:
 
 @row
 class NewestRow:
-    """A rejected row: the record's place and bytes, or the `row` that a constraint refused. Bytes
-    that are no text are in base 64.
+    """A rejected row: the record's partition, offset and bytes, or the `row` that a constraint
+    refused. Bytes that are no text are in base 64.
     """
 
     newest: str = column(in_json=False)

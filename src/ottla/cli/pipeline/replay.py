@@ -149,7 +149,7 @@ def replay_of(name: str, target: str, found: Replayed, *, dry_run: bool) -> Repl
         found.rows,
         found.sent,
         found.kept,
-        found.unplaced,
+        found.not_found,
         found.written,
         found.finished,
         [ReplayedReasonRow(one.rows, one.sent, one.kept, one.reason) for one in found.reasons],

@@ -63,45 +63,46 @@ def growths(
     """Of the partitions with a limit of bytes; and those whose leaders do not say their sizes, or
     how they grow.
     """
-    places = [each for each in keeps_bytes if each in starts and each in ends]
-    if not places:
+    partitions = [each for each in keeps_bytes if each in starts and each in ends]
+    if not partitions:
         return {}, []
-    sizes = _sizes(client, places)
-    rates = _rates(client, places, ends, now_ms)
+    sizes = _sizes(client, partitions)
+    rates = _rates(client, partitions, ends, now_ms)
     found = {
         each: Growth(starts[each], ends[each], sizes[each], keeps_bytes[each], rates[each])
-        for each in places
+        for each in partitions
         if each in sizes and each in rates
     }
-    return found, [each for each in places if each not in found]
+    return found, [each for each in partitions if each not in found]
 
 
-def _sizes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+def _sizes(client: Client, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
     """Of the leaders' logs."""
-    leaders = client.metadata(sorted({each.topic for each in places})).leaders
+    leaders = client.metadata(sorted({each.topic for each in partitions})).leaders
     asked: dict[str, list[int]] = {}
-    for topic, index in places:
+    for topic, index in partitions:
         asked.setdefault(topic, []).append(index)
-    brokers = {leaders[each] for each in places if each in leaders}
+    brokers = {leaders[each] for each in partitions if each in leaders}
     folders, _ = log_dirs(client, brokers=brokers, partitions=asked)
     return {
-        place: replica.size_bytes
+        partition: replica.size_bytes
         for folder in folders
         for replica in folder.replicas
         if not replica.is_future
-        and leaders.get(place := TopicPartition(replica.topic, replica.partition)) == folder.broker
+        and leaders.get(partition := TopicPartition(replica.topic, replica.partition))
+        == folder.broker
     }
 
 
 def _rates(
-    client: Client, places: Sequence[TopicPartition], ends: Offsets, now_ms: int
+    client: Client, partitions: Sequence[TopicPartition], ends: Offsets, now_ms: int
 ) -> dict[TopicPartition, float]:
     """Records in a millisecond."""
     rates: dict[TopicPartition, float] = {}
     for window_ms in WINDOWS_MS:
-        times = dict.fromkeys(places, max(now_ms - window_ms, 0))
+        times = dict.fromkeys(partitions, max(now_ms - window_ms, 0))
         found, _ = asked_offsets(client, times, client.patience.answer_s)
-        for place, offset in found.items():
-            recent = 0 if offset < 0 else max(ends[place] - offset, 0)
-            rates[place] = max(rates.get(place, 0.0), recent / window_ms)
+        for partition, offset in found.items():
+            recent = 0 if offset < 0 else max(ends[partition] - offset, 0)
+            rates[partition] = max(rates.get(partition, 0.0), recent / window_ms)
     return rates

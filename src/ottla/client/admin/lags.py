@@ -56,12 +56,12 @@ def lags(client: Client) -> Lags:
 
 def lags_of(client: Client, known: AllCommits) -> Lags:
     """Of groups whose commits are known."""
-    wanted = {place for commits in known.by_group.values() for place in commits}
+    wanted = {partition for commits in known.by_group.values() for partition in commits}
     if not wanted:
         return Lags([], not known.unanswered and not known.refused)
-    metadata = client.metadata(sorted({place.topic for place in wanted}))
+    metadata = client.metadata(sorted({partition.topic for partition in wanted}))
     leaders = metadata.leaders
-    led = [place for place in wanted if leaders.get(place, -1) >= 0]
+    led = [partition for partition in wanted if leaders.get(partition, -1) >= 0]
     (ends,), why = known_offsets(client, led, LATEST, known=metadata)
     return Lags(computed_lags(known.by_group, ends), not (known.unanswered or known.refused or why))
 
@@ -70,9 +70,9 @@ def computed_lags(by_group: CommitsByGroup, ends: Mapping[TopicPartition, int]) 
     """The worst first; only of partitions whose end is known."""
     found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for group, commits in by_group.items():
-        for place, commit in commits.items():
-            if place in ends:
-                found[group, place.topic].append(max(0, ends[place] - commit.offset))
+        for partition, commit in commits.items():
+            if partition in ends:
+                found[group, partition.topic].append(max(0, ends[partition] - commit.offset))
     rows = [GroupLag(group, topic, sum(each), len(each)) for (group, topic), each in found.items()]
     return sorted(rows, key=lambda row: (-row.lag, row.topic, row.group))
 

@@ -137,7 +137,7 @@ def _all_positions(client: Client) -> tuple[dict[str, Positions], list[str]]:
     """And what is not known."""
     commits = all_commits(client)
     positions: dict[str, Positions] = {
-        group: {place: commit.offset for place, commit in each.items()}
+        group: {partition: commit.offset for partition, commit in each.items()}
         for group, each in commits.by_group.items()
     }
     refused = list(commits.refused)
@@ -148,7 +148,9 @@ def _all_positions(client: Client) -> tuple[dict[str, Positions], list[str]]:
             except RefusedError:
                 refused.append(group.group)
                 continue
-            positions[group.group] = {place: commit.offset for place, commit in starts.items()}
+            positions[group.group] = {
+                partition: commit.offset for partition, commit in starts.items()
+            }
     unknown = [
         f"broker {number} does not say what its groups have read, so whether unread records go is "
         "not known"
@@ -167,10 +169,10 @@ def _more(names: Sequence[object]) -> str:
 
 
 def _look(client: Client, groups: Mapping[str, Positions], within_ms: int, now_ms: int) -> _Logs:
-    wanted = sorted({place for positions in groups.values() for place in positions})
+    wanted = sorted({partition for positions in groups.values() for partition in positions})
     leaders = client.metadata(sorted({each.topic for each in wanted})).leaders
-    places = [each for each in wanted if each in leaders]
-    (starts, ends), _ = known_offsets(client, places, EARLIEST, LATEST)
+    led = [each for each in wanted if each in leaders]
+    (starts, ends), _ = known_offsets(client, led, EARLIEST, LATEST)
     kept_ms, kept_bytes = _retention(client, sorted({each.topic for each in ends}))
     cutoffs = {
         each: at_ms
@@ -184,7 +186,7 @@ def _look(client: Client, groups: Mapping[str, Positions], within_ms: int, now_m
     survivors = dict(by_time)
     for each, growth in growing.items():
         survivors[each] = max(survivors.get(each, 0), growth.survivor(within_ms))
-    silent = [each for each in places if each not in ends or each not in starts]
+    silent = [each for each in led if each not in ends or each not in starts]
     silent += [each for each in cutoffs if each not in by_time]
     silent += [each for each in unsized if each not in silent]
     return _Logs(starts, ends, cutoffs, by_time, growing, survivors, silent)
@@ -231,16 +233,16 @@ def _losses(
 
 
 def _first(
-    place: TopicPartition, at: int, records: int, by_time_ms: int | None, logs: _Logs
+    partition: TopicPartition, at: int, records: int, by_time_ms: int | None, logs: _Logs
 ) -> tuple[int | None, bool]:
     """When the record at this offset goes, by time or by size; and whether the answer, or how many
     go with it, is an estimate."""
-    growth = logs.growths.get(place)
+    growth = logs.growths.get(partition)
     if not records or growth is None:
         return by_time_ms, False
     by_size_ms = growth.goes_in_ms(at)
     times = [each for each in (by_time_ms, by_size_ms) if each is not None]
-    is_more = logs.survivors[place] > logs.by_time.get(place, 0)
+    is_more = logs.survivors[partition] > logs.by_time.get(partition, 0)
     is_sooner = by_size_ms is not None and (by_time_ms is None or by_size_ms < by_time_ms)
     return min(times, default=None), is_more or is_sooner
 

@@ -36,8 +36,8 @@ class Moves:
         after: Mapping[Any, frozenset[int]],
     ) -> None:
         """What the member has no more."""
-        for place in self._places(member_id, before, after):
-            move = self._moved.setdefault(place, [member_id, None])
+        for each in self._differing(member_id, before, after):
+            move = self._moved.setdefault(each, [member_id, None])
             if move[1] == member_id:
                 move[1] = None
 
@@ -48,14 +48,14 @@ class Moves:
         after: Mapping[Any, frozenset[int]],
     ) -> None:
         """What it has now."""
-        for place in self._places(member_id, after, before):
-            self._moved.setdefault(place, [None, None])[1] = member_id
+        for each in self._differing(member_id, after, before):
+            self._moved.setdefault(each, [None, None])[1] = member_id
 
     @property
     def _room(self) -> int:
         return MAX_FOLLOWED - len(self._moved)
 
-    def _places(
+    def _differing(
         self,
         member_id: str,
         has: Mapping[Any, frozenset[int]],

@@ -81,8 +81,8 @@ def dead_letters(rejected: DataFrame, query: str) -> DataFrame:
         )
     )
     of_record = F.coalesce(given("headers", _HEADERS), F.array().cast(_HEADERS))
-    placed = F.filter(headers, lambda header: header["value"].isNotNull())
-    known = F.concat(of_record, placed)
+    present = F.filter(headers, lambda header: header["value"].isNotNull())
+    known = F.concat(of_record, present)
     return rejected.select(
         given("key", "binary").alias("key"), value.alias("value"), known.alias("headers")
     )

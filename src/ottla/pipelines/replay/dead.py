@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from ottla.pipelines.kafka.settings import KafkaSettings
 
-_PLACE: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
+_POSITION: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
 
 
 def read_dead_letters(
@@ -46,7 +46,7 @@ def read_dead_letters(
     is_row = header(ROW_HEADER).isNotNull()
     time = F.timestamp_millis(header(TIME_HEADER).cast("bigint"))
     columns = {
-        **{name: header(PREFIX + name).try_cast(kind) for name, kind in _PLACE.items()},
+        **{name: header(PREFIX + name).try_cast(kind) for name, kind in _POSITION.items()},
         "timestamp": time,
         "headers": F.filter("headers", _is_own),
         "key": F.col("key"),

@@ -110,8 +110,8 @@ def check_partitions(keyed: KeyedTable | None, rows: DataFrame, there: DataFrame
     every = rows.select(*names)
     if there is not None:
         every = every.unionByName(there.select(*names).join(rows, [*keyed.keys], "left_semi"))
-    places = F.count_distinct(F.struct(*keyed.position[:-1])).alias("places")
-    row = every.groupBy(*keyed.keys).agg(places).where("places > 1").first()
+    partitions = F.count_distinct(F.struct(*keyed.position[:-1])).alias("ottla_partitions")
+    row = every.groupBy(*keyed.keys).agg(partitions).where("ottla_partitions > 1").first()
     if row is not None:
         key = ", ".join(f"{name} = {row[name]}" for name in keyed.keys)
         raise PipelineError(

@@ -23,7 +23,7 @@ class Replayed:
     """What became of the rejected rows of a pipeline; in a dry run, what would.
 
     `rows`: those that were due, of which `sent` are in the target or left out by the query, `kept`
-    failed again, and `unplaced` have no record that could be read. `written`: the rows that the
+    failed again, and `not_found` have no record that could be read. `written`: the rows that the
     target got. `reasons` by the former reason, `kept_reasons` by the new one: at most MAX_REASONS,
     the most frequent first. `finished`: the rows written by a former replay that was cut off.
     """
@@ -32,7 +32,7 @@ class Replayed:
     rows: int = 0
     sent: int = 0
     kept: int = 0
-    unplaced: int = 0
+    not_found: int = 0
     written: int = 0
     reasons: tuple[ReplayedReason, ...] = ()
     kept_reasons: tuple[tuple[str, int], ...] = ()

@@ -33,18 +33,18 @@ def records_of(
     """Return the records of due rows, one row each, with `reason`, REPLAYED and KNOWN_BY.
 
     `can_read`, asked where there are rows without bytes: these are of one record each, which says
-    its own place in the topic `topic_id`. Where it does not, and where the broker no longer holds
-    the record, the row is left out. Raises PipelineError.
+    its own partition and offset in the topic `topic_id`. Where it does not, and where the broker no
+    longer holds the record, the row is left out. Raises PipelineError.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
-    placed = due.where(F.col("offset").isNotNull() & F.col("partition").isNotNull())
+    named = due.where(F.col("offset").isNotNull() & F.col("partition").isNotNull())
     has_bytes = F.col("row").isNull() & F.col("timestamp").isNotNull()
-    known = placed.withColumn(KNOWN_BY, F.col("timestamp"))
+    known = named.withColumn(KNOWN_BY, F.col("timestamp"))
     with_bytes = known.where(has_bytes).select(*_RAW, "reason", REPLAYED, KNOWN_BY)
-    place = ["topic", "partition", "offset"]
-    # Of a topic that was created again two records may have one place: one of them waits.
-    with_bytes = with_bytes.dropDuplicates(place)
+    position = ["topic", "partition", "offset"]
+    # Of a topic that was created again two records may have one offset: one of them waits.
+    with_bytes = with_bytes.dropDuplicates(position)
     lost = known.where(~has_bytes).select(
         "topic", "partition", "offset", "reason", REPLAYED, KNOWN_BY
     )
@@ -59,9 +59,9 @@ def records_of(
     if not held:
         return with_bytes
     raw = _read(spark, source, held).select(*_RAW)
-    found = raw.join(lost.dropDuplicates(place), place)
+    found = raw.join(lost.dropDuplicates(position), position)
     every = with_bytes.unionByName(found.select(*with_bytes.columns))
-    return every.dropDuplicates(place)
+    return every.dropDuplicates(position)
 
 
 def _held(

@@ -325,13 +325,13 @@ class Replay:
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        place = ["topic", "partition", "offset"]
+        position = ["topic", "partition", "offset"]
         again = failed.where(F.col("offset").isNotNull() & F.col("partition").isNotNull())
-        names = [name for name in COLUMNS if name not in (*place, "timestamp", REPLAYED)]
-        known = selected.select(*place, KNOWN_BY, F.col("reason").alias("former"))
-        joined = known.join(again.select(*place, *names), place, "left")
-        placed = joined.select(
-            *place,
+        names = [name for name in COLUMNS if name not in (*position, "timestamp", REPLAYED)]
+        known = selected.select(*position, KNOWN_BY, F.col("reason").alias("former"))
+        joined = known.join(again.select(*position, *names), position, "left")
+        of_records = joined.select(
+            *position,
             F.col(KNOWN_BY).alias("timestamp"),
             *(
                 F.coalesce("reason", F.lit(SENT)).alias(name) if name == "reason" else F.col(name)
@@ -344,7 +344,7 @@ class Replay:
         other = other.drop(REPLAYED).withColumns(
             {REPLAYED: F.lit(None).cast("int"), "former": F.lit("").cast("string")}
         )
-        return placed.select(*COLUMNS, "former").unionByName(other.select(*COLUMNS, "former"))
+        return of_records.select(*COLUMNS, "former").unionByName(other.select(*COLUMNS, "former"))
 
     def _counted(
         self,
@@ -359,8 +359,8 @@ class Replay:
 
         mine = outcomes.where(F.col("offset").isNotNull())
         is_sent = F.col("reason") == SENT
-        place = ["topic", "partition", "offset", "timestamp"]
-        each = mine.groupBy(*place, without_quoted_value("former").alias("former")).agg(
+        record = ["topic", "partition", "offset", "timestamp"]
+        each = mine.groupBy(*record, without_quoted_value("former").alias("former")).agg(
             F.min(is_sent).alias("is_sent"), F.first("reason").alias("reason")
         )
         found = (

@@ -87,16 +87,16 @@ def versions(records: list[Row], *, track: bool, ignore_nulls: bool) -> list[Row
             last, since = run[-1], run[0][4]
             until = since if last[-1] else follower
             found.append((*last[:-1], since, until, follower is None and not last[-1]))
-    return by_place(found)
+    return by_position(found)
 
 
 def last_of_each(records: list[Row], *, marks: bool) -> list[Row]:
     """The table with the last record of each key that all records give, with nulls ignored."""
     last = [same[-1] for same in by_key(records, ignore_nulls=True)]
-    return by_place([one if marks else one[:-1] for one in last if marks or not one[-1]])
+    return by_position([one if marks else one[:-1] for one in last if marks or not one[-1]])
 
 
-def by_place(rows: list[Row]) -> list[Row]:
+def by_position(rows: list[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (row[0], row[4], row[6] is not None and row[6]))
 
 
@@ -122,7 +122,7 @@ class Table:
 
     def rows(self) -> list[Row]:
         found = self.spark.read.format("delta").load(self.sink.target.location).collect()
-        return by_place(list(map(tuple, found)))
+        return by_position(list(map(tuple, found)))
 
 
 MORE_SEEDS = [pytest.param(seed, marks=pytest.mark.full) for seed in range(2, 8)]

@@ -39,7 +39,7 @@ ISOLATIONS = ("read_committed", "read_uncommitted")
 
 
 @dataclass
-class Place:
+class Output:
     """A topic of two partitions, written by one query; `read` as a read_committed consumer."""
 
     spark: Any
@@ -121,9 +121,9 @@ def values(start: int, stop: int) -> list[str]:
 
 
 @pytest.fixture
-def place(spark: Any, bootstrap: str, new_topic: Callable[..., str]) -> Place:
+def output(spark: Any, bootstrap: str, new_topic: Callable[..., str]) -> Output:
     name = new_topic()
-    return Place(spark, read_settings(bootstrap), name, f"query-of-{name}")
+    return Output(spark, read_settings(bootstrap), name, f"query-of-{name}")
 
 
 @pytest.fixture
@@ -135,27 +135,27 @@ def no_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_tasks")
-def test_each_batch_is_one_transaction_with_all_marks(place: Place) -> None:
-    sink = place.sink()
-    sink.write(place.rows(0, 50), place.batch(0, 50))
-    sink.write(place.rows(50, 90), place.batch(1, 90))
-    assert place.values() == values(0, 90)
-    marks = sink._brokers.committed(group_of(place.query), place.name, range(2))
+def test_each_batch_is_one_transaction_with_all_marks(output: Output) -> None:
+    sink = output.sink()
+    sink.write(output.rows(0, 50), output.batch(0, 50))
+    sink.write(output.rows(50, 90), output.batch(1, 90))
+    assert output.values() == values(0, 90)
+    marks = sink._brokers.committed(group_of(output.query), output.name, range(2))
     assert [read_mark(text) for text in marks] == [Mark(1, digest({"source": {0: 90}}))] * 2
     with pytest.raises(PipelineError, match="set back"):
-        sink.write(place.rows(0, 50), place.batch(0, 50))
+        sink.write(output.rows(0, 50), output.batch(0, 50))
     sink.close()
 
 
-def test_a_batch_that_is_tried_again_is_skipped_here_and_by_tasks(place: Place) -> None:
-    frame, batch = place.rows(0, 50), place.batch(0)
+def test_a_batch_that_is_tried_again_is_skipped_here_and_by_tasks(output: Output) -> None:
+    frame, batch = output.rows(0, 50), output.batch(0)
     for _ in range(2):
-        sink = place.sink()
+        sink = output.sink()
         for _ in range(2):  # within a run, too: something may fail after the transaction
             sink.write(frame, batch)
         sink.close()
-    assert place.write_task(frame, 0, 0) == [0]
-    assert place.values() == values(0, 50)
+    assert output.write_task(frame, 0, 0) == [0]
+    assert output.values() == values(0, 50)
 
 
 def test_a_producer_that_is_kept_looks_for_its_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,204 +193,204 @@ def test_a_producer_that_is_kept_looks_for_its_last_batch(monkeypatch: pytest.Mo
 
 
 def test_a_batch_of_which_a_task_is_written_is_completed(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    frame = place.rows(0, 50)
-    (written,) = place.write_task(frame, 0, 1)
+    frame = output.rows(0, 50)
+    (written,) = output.write_task(frame, 0, 1)
     assert 0 < written < 50
-    sink = place.sink()
-    sink.write(frame, place.batch(0))
+    sink = output.sink()
+    sink.write(frame, output.batch(0))
     monkeypatch.setattr(topic_sink, "fields_of", None)  # the next batch is a whole one again
-    sink.write(place.rows(50, 60), place.batch(1))
+    sink.write(output.rows(50, 60), output.batch(1))
     sink.close()
-    assert place.values() == values(0, 60)
+    assert output.values() == values(0, 60)
 
 
-def test_a_batch_with_other_ends_is_refused(place: Place) -> None:
-    place.write_task(place.rows(0, 50), 0, 1, ends=50)
+def test_a_batch_with_other_ends_is_refused(output: Output) -> None:
+    output.write_task(output.rows(0, 50), 0, 1, ends=50)
     with pytest.raises(PipelineError, match="set back"):
-        place.sink().write(place.rows(0, 60), place.batch(0, 60))
+        output.sink().write(output.rows(0, 60), output.batch(0, 60))
 
 
 @pytest.mark.parametrize("task", [0, 1])
-def test_a_task_of_another_run_ends_a_transaction_that_is_open(place: Place, task: int) -> None:
+def test_a_task_of_another_run_ends_a_transaction_that_is_open(output: Output, task: int) -> None:
     """Whichever of the two commits first: the other one must not write the same rows."""
-    frame = place.rows(0, 50)
-    paused = BatchProducer(place.spark, settings(place))
+    frame = output.rows(0, 50)
+    paused = BatchProducer(output.spark, settings(output))
     paused.start()
     paused.begin()
-    paused.write(COLUMNS.records(frame), place.name)
-    assert place.values() == []
-    place.write_task(frame, 0, task)
+    paused.write(COLUMNS.records(frame), output.name)
+    assert output.values() == []
+    output.write_task(frame, 0, task)
     with pytest.raises(Py4JJavaError, match=r"Fenced|InvalidProducerEpoch"):
-        paused.commit(group_of(place.query), place.name, range(2), "late")
+        paused.commit(group_of(output.query), output.name, range(2), "late")
     paused.close()
-    place.write_task(frame, 0, 1 - task)
-    assert place.values() == values(0, 50)
+    output.write_task(frame, 0, 1 - task)
+    assert output.values() == values(0, 50)
 
 
-def test_two_drivers_write_each_batch_once_between_them(place: Place) -> None:
+def test_two_drivers_write_each_batch_once_between_them(output: Output) -> None:
     """Each takes the transactional id from the other one, then finds the marks."""
-    first, second = place.sink(), place.sink()
+    first, second = output.sink(), output.sink()
     for number in range(3):
-        frame = place.rows(10 * number, 10 * number + 10)
+        frame = output.rows(10 * number, 10 * number + 10)
         for sink in (first, second):
-            sink.write(frame, place.batch(number))
+            sink.write(frame, output.batch(number))
     first.close()
     second.close()
-    assert place.values() == values(0, 30)
+    assert output.values() == values(0, 30)
 
 
 def test_queries_of_one_session_have_producers_of_their_own(
-    place: Place, new_topic: Callable[..., str]
+    output: Output, new_topic: Callable[..., str]
 ) -> None:
     """Also where all their settings are the same."""
-    other = Place(place.spark, place.kafka, new_topic(), "another query")
-    sinks = place.sink(), other.sink()
+    other = Output(output.spark, output.kafka, new_topic(), "another query")
+    sinks = output.sink(), other.sink()
     for number in range(2):
-        for sink, at in zip(sinks, (place, other), strict=True):
+        for sink, at in zip(sinks, (output, other), strict=True):
             sink.write(at.rows(10 * number, 10 * number + 10), at.batch(number))
     for sink in sinks:
         sink.close()
-    assert place.values() == other.values() == values(0, 20)
+    assert output.values() == other.values() == values(0, 20)
 
 
-def settings(place: Place) -> dict[str, str]:
-    name = whole_batch_id(group_of(place.query))
+def settings(output: Output) -> dict[str, str]:
+    name = whole_batch_id(group_of(output.query))
     return {
-        "bootstrap.servers": place.kafka.bootstrap_servers,
+        "bootstrap.servers": output.kafka.bootstrap_servers,
         "transactional.id": name,
         "client.id": f"{name}-of-the-test",
     }
 
 
-def test_a_new_producer_ends_tasks_that_run(place: Place) -> None:
-    frame = place.rows(0, 50)
+def test_a_new_producer_ends_tasks_that_run(output: Output) -> None:
+    frame = output.rows(0, 50)
 
     def rows() -> Any:
         yield (b"1", b"a task's row", None)
-        sink = place.sink()
-        sink.write(frame, place.batch(0))
+        sink = output.sink()
+        sink.write(frame, output.batch(0))
         sink.close()
         yield (b"2", b"a task's row", None)
 
     with pytest.raises((NotWrittenError, SetBackError)):
-        list(place.task(0).write(0, rows()))
-    assert place.values() == values(0, 50)
+        list(output.task(0).write(0, rows()))
+    assert output.values() == values(0, 50)
 
 
 def test_a_transaction_that_kafka_ends_is_written_by_tasks(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sink = place.sink()
-    frame = place.rows(0, 50)
+    sink = output.sink()
+    frame = output.rows(0, 50)
     write = BatchProducer.write
 
     def write_and_lose(self: BatchProducer, *arguments: Any) -> None:
         write(self, *arguments)
-        other = BatchProducer(place.spark, settings(place))
+        other = BatchProducer(output.spark, settings(output))
         other.start()
         other.close()
 
     monkeypatch.setattr(BatchProducer, "write", write_and_lose)
-    sink.write(frame, place.batch(0))
+    sink.write(frame, output.batch(0))
     monkeypatch.undo()
-    assert place.values() == values(0, 50)
-    sink.write(place.rows(50, 60), place.batch(1))
+    assert output.values() == values(0, 50)
+    sink.write(output.rows(50, 60), output.batch(1))
     sink.close()
-    assert place.values() == values(0, 60)
+    assert output.values() == values(0, 60)
 
 
 def test_a_batch_that_takes_longer_than_its_transaction_may_is_written_by_tasks(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The broker ends it. After two such batches the run tries no more."""
-    sink = place.sink(**{"transaction.timeout.ms": "1000"})
+    sink = output.sink(**{"transaction.timeout.ms": "1000"})
     write, whole = BatchProducer.write, []
 
     def write_slowly(self: BatchProducer, records: Any, name: str) -> None:
         write(self, records, name)
         whole.append(name)
-        until_no_transaction_is_open(place)
+        until_no_transaction_is_open(output)
 
     monkeypatch.setattr(BatchProducer, "write", write_slowly)
     for number in range(3):
-        sink.write(place.rows(10 * number, 10 * number + 10), place.batch(number))
+        sink.write(output.rows(10 * number, 10 * number + 10), output.batch(number))
     sink.close()
     assert len(whole) == MAX_REFUSED
-    assert place.values() == values(0, 30)
+    assert output.values() == values(0, 30)
 
 
-def until_no_transaction_is_open(place: Place) -> None:
+def until_no_transaction_is_open(output: Output) -> None:
     """Wait until a read_committed reader gets to the end of the log."""
     for number in (0, 1):
-        where = TopicPartition(place.name, number)
+        where = TopicPartition(output.name, number)
         until = time.monotonic() + 60
-        while (ends := [place.end(where, how) for how in ISOLATIONS])[0] != ends[1]:
+        while (ends := [output.end(where, how) for how in ISOLATIONS])[0] != ends[1]:
             assert time.monotonic() < until, f"the transaction stays open: {ends}"
             time.sleep(0.1)
 
 
-def test_rows_that_kafka_refuses_are_refused_by_tasks_in_words(place: Place) -> None:
+def test_rows_that_kafka_refuses_are_refused_by_tasks_in_words(output: Output) -> None:
     """What the caller reads is the same for both ways."""
-    sink = place.sink()
-    too_large = place.rows(0, 50).selectExpr(
+    sink = output.sink()
+    too_large = output.rows(0, 50).selectExpr(
         "key", "if(key = '49', repeat('x', 3000000), value) AS value"
     )
     with pytest.raises((Py4JJavaError, PySparkException), match=r"RefusedError: .*TOO_LARGE"):
-        sink.write(too_large, place.batch(0))
+        sink.write(too_large, output.batch(0))
     sink.close()
-    assert [value for value in place.values() if value.startswith("x")] == []
+    assert [value for value in output.values() if value.startswith("x")] == []
 
 
 def test_tasks_get_another_producer_than_the_driver(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As with a delegation token that is renewed: the batch is written by tasks."""
-    sink = place.sink()
-    sink.write(place.rows(0, 10), place.batch(0))
+    sink = output.sink()
+    sink.write(output.rows(0, 10), output.batch(0))
     whole = sink._one_transaction
     assert whole is not None
     assert whole._producer is not None
     whole._producer._settings.put("linger.ms", "6")
     monkeypatch.setattr(BatchProducer, "write", None)
-    sink.write(place.rows(10, 20), place.batch(1))
+    sink.write(output.rows(10, 20), output.batch(1))
     monkeypatch.undo()
-    sink.write(place.rows(20, 30), place.batch(2))
+    sink.write(output.rows(20, 30), output.batch(2))
     sink.close()
-    assert place.values() == values(0, 30)
+    assert output.values() == values(0, 30)
 
 
 def test_a_spark_with_other_methods_writes_by_tasks(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def write(self: BatchProducer, *_: Any) -> None:
         self._client.noSuchMethod()
 
     monkeypatch.setattr(BatchProducer, "write", write)
-    sink = place.sink()
+    sink = output.sink()
     for number in range(2):
-        sink.write(place.rows(10 * number, 10 * number + 10), place.batch(number))
+        sink.write(output.rows(10 * number, 10 * number + 10), output.batch(number))
     sink.close()
-    assert place.values() == values(0, 20)
+    assert output.values() == values(0, 20)
 
 
 @pytest.mark.usefixtures("no_tasks")
-def test_nothing_of_a_batch_that_fails_is_visible(place: Place) -> None:
-    sink = place.sink()
-    failing = place.rows(0, 50).selectExpr(
+def test_nothing_of_a_batch_that_fails_is_visible(output: Output) -> None:
+    sink = output.sink()
+    failing = output.rows(0, 50).selectExpr(
         "key", "if(key = '49', raise_error('no such value'), value) AS value"
     )
     with pytest.raises((Py4JJavaError, PySparkException), match="no such value"):
-        sink.write(failing, place.batch(0))
-    assert place.values() == []
-    sink.write(place.rows(0, 50), place.batch(0))
+        sink.write(failing, output.batch(0))
+    assert output.values() == []
+    sink.write(output.rows(0, 50), output.batch(0))
     sink.close()
-    assert place.values() == values(0, 50)
+    assert output.values() == values(0, 50)
 
 
 def test_a_batch_of_a_stream_is_one_transaction(
-    place: Place,
+    output: Output,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
     tmp_path: Path,
@@ -406,12 +406,12 @@ def test_a_batch_of_a_stream_is_one_transaction(
         return taken[-1]
 
     monkeypatch.setattr(OneTransaction, "takes", tell)
-    servers = place.kafka.bootstrap_servers
-    frame = topic(place.spark, source, bootstrap_servers=servers, schema=None)
+    servers = output.kafka.bootstrap_servers
+    frame = topic(output.spark, source, bootstrap_servers=servers, schema=None)
     for number, rows in enumerate((frame, frame.dropDuplicates(["key"]))):
         query = to_topic(
             rows.select("key", "value"),
-            place.name,
+            output.name,
             bootstrap_servers=servers,
             checkpoint=tmp_path / str(number),
             key="key",
@@ -420,11 +420,11 @@ def test_a_batch_of_a_stream_is_one_transaction(
         )
         query.awaitTermination()
     assert taken[:2] == [True, False]
-    assert place.values() == sorted(values(0, 20) * 2)
+    assert output.values() == sorted(values(0, 20) * 2)
 
 
 def test_rows_of_a_transaction_that_kafka_ended_are_counted_once(
-    place: Place,
+    output: Output,
     new_topic: Callable[..., str],
     produce: Callable[..., None],
     tmp_path: Path,
@@ -436,7 +436,7 @@ def test_rows_of_a_transaction_that_kafka_ended_are_counted_once(
 
     def write_and_lose(self: BatchProducer, *arguments: Any) -> None:
         write(self, *arguments)
-        other = BatchProducer(place.spark, settings(place) | {"transactional.id": own(self)})
+        other = BatchProducer(output.spark, settings(output) | {"transactional.id": own(self)})
         other.start()
         other.close()
 
@@ -444,11 +444,11 @@ def test_rows_of_a_transaction_that_kafka_ended_are_counted_once(
         return str(producer._settings.get("transactional.id"))
 
     monkeypatch.setattr(BatchProducer, "write", write_and_lose)
-    servers = place.kafka.bootstrap_servers
-    frame = topic(place.spark, source, bootstrap_servers=servers, schema=None)
+    servers = output.kafka.bootstrap_servers
+    frame = topic(output.spark, source, bootstrap_servers=servers, schema=None)
     query: Any = to_topic(
         frame.selectExpr("key", "CAST(value AS STRING) AS value"),
-        place.name,
+        output.name,
         bootstrap_servers=servers,
         checkpoint=tmp_path / "checkpoint",
         key="key",
@@ -458,6 +458,6 @@ def test_rows_of_a_transaction_that_kafka_ended_are_counted_once(
         on_unexpected="drop",
     )
     query.awaitTermination()
-    assert place.values() == values(0, 10)
+    assert output.values() == values(0, 10)
     assert QUERIES[query.id].dropped == 10
     assert query.lastProgress["numInputRows"] == 20

@@ -29,7 +29,7 @@ from ottla.pipelines.sinks.topic.task import (
 )
 
 
-class Place:
+class Output:
     """A topic to write to; `read` returns what a read_committed consumer sees."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -80,44 +80,44 @@ class Place:
 
 
 @pytest.fixture
-def place(bootstrap: str, new_topic: Callable[..., str]) -> Place:
-    return Place(bootstrap, new_topic())
+def output(bootstrap: str, new_topic: Callable[..., str]) -> Output:
+    return Output(bootstrap, new_topic())
 
 
-def test_an_attempt_writes_its_rows_and_a_later_one_skips_them(place: Place) -> None:
-    assert place.write(0, 0, "a", "b") == [2]
-    assert place.write(0, 0, "a", "b") == [0]
-    assert place.write(0, 1, "c") == [1]
-    assert place.write(1, 0, "d") == [1]
+def test_an_attempt_writes_its_rows_and_a_later_one_skips_them(output: Output) -> None:
+    assert output.write(0, 0, "a", "b") == [2]
+    assert output.write(0, 0, "a", "b") == [0]
+    assert output.write(0, 1, "c") == [1]
+    assert output.write(1, 0, "d") == [1]
     with pytest.raises(SetBackError, match="has batch 1 of this query, and the checkpoint another"):
-        place.write(0, 0, "a", "b")  # also a former run's attempt that comes late
-    assert place.values() == ["a", "b", "c", "d"]
+        output.write(0, 0, "a", "b")  # also a former run's attempt that comes late
+    assert output.values() == ["a", "b", "c", "d"]
 
 
-def test_a_batch_with_other_ends_is_not_taken_for_the_written_one(place: Place) -> None:
-    assert place.write(0, 0, "a", ends="1f") == [1]
-    assert place.write(0, 0, "a", ends="1f") == [0]
+def test_a_batch_with_other_ends_is_not_taken_for_the_written_one(output: Output) -> None:
+    assert output.write(0, 0, "a", ends="1f") == [1]
+    assert output.write(0, 0, "a", ends="1f") == [0]
     with pytest.raises(SetBackError, match="has batch 0 of this query"):
-        place.write(0, 0, "a", "b", ends="2e")
+        output.write(0, 0, "a", "b", ends="2e")
     with pytest.raises(SetBackError, match="and the checkpoint another batch 0"):
-        place.write(1, 0, "b", ends="3d", begins="2e")
-    assert place.write(1, 0, "b", ends="3d", begins="1f") == [1]
-    assert place.values() == ["a", "b"]
+        output.write(1, 0, "b", ends="3d", begins="2e")
+    assert output.write(1, 0, "b", ends="3d", begins="1f") == [1]
+    assert output.values() == ["a", "b"]
 
 
-def test_a_task_without_rows_does_nothing(place: Place) -> None:
-    assert place.write(0, 0) == []
-    assert place.values() == []
+def test_a_task_without_rows_does_nothing(output: Output) -> None:
+    assert output.write(0, 0) == []
+    assert output.values() == []
 
 
-def test_nulls_and_headers_arrive(place: Place) -> None:
+def test_nulls_and_headers_arrive(output: Output) -> None:
     rows = [
         (b"key", None, [("h", b"1"), ("none", None)]),
         (None, b"value", []),
         (b"key", b"", None),
     ]
-    assert list(place.batch(0).write(0, rows)) == [3]
-    found = sorted(place.read(), key=str)
+    assert list(output.batch(0).write(0, rows)) == [3]
+    found = sorted(output.read(), key=str)
     assert found == sorted(
         [
             ("key", None, [("h", b"1"), ("none", None)]),
@@ -128,51 +128,51 @@ def test_nulls_and_headers_arrive(place: Place) -> None:
     )
 
 
-def test_an_attempt_whose_rows_fail_leaves_nothing_visible(place: Place) -> None:
+def test_an_attempt_whose_rows_fail_leaves_nothing_visible(output: Output) -> None:
     def rows() -> Iterator[Any]:
         yield b"k", b"lost", None
         raise ValueError("the query fails")
 
     with pytest.raises(ValueError, match="the query fails"):
-        list(place.batch(0).write(0, rows()))
-    assert place.values() == []
-    assert place.write(0, 0, "a") == [1]
-    assert place.values() == ["a"]
+        list(output.batch(0).write(0, rows()))
+    assert output.values() == []
+    assert output.write(0, 0, "a") == [1]
+    assert output.values() == ["a"]
 
 
-def test_a_later_attempt_fences_an_earlier_one(place: Place) -> None:
-    zombie = Producer({**place.client, "transactional.id": f"{place.group}-0"})
+def test_a_later_attempt_fences_an_earlier_one(output: Output) -> None:
+    zombie = Producer({**output.client, "transactional.id": f"{output.group}-0"})
     zombie.init_transactions(30)
     zombie.begin_transaction()
-    zombie.produce(place.topic, b"zombie", partition=0)
+    zombie.produce(output.topic, b"zombie", partition=0)
     zombie.flush(30)
 
     def rows() -> Iterator[Any]:
         # The later attempt begins in the middle of the earlier one.
         yield b"k", b"early", None
-        assert place.write(0, 0, "late") == [1]
+        assert output.write(0, 0, "late") == [1]
         yield b"k", b"early", None
 
     with pytest.raises(NotWrittenError):
-        list(place.batch(0).write(0, rows()))
-    assert place.values() == ["late"]
+        list(output.batch(0).write(0, rows()))
+    assert output.values() == ["late"]
 
 
-def test_a_refusal_says_why(place: Place) -> None:
+def test_a_refusal_says_why(output: Output) -> None:
     with pytest.raises(RefusedError, match="INVALID_TRANSACTION_TIMEOUT"):
         list(
-            place.batch(0, **{"transaction.timeout.ms": "99999999"}).write(0, [(None, b"a", None)])
+            output.batch(0, **{"transaction.timeout.ms": "99999999"}).write(0, [(None, b"a", None)])
         )
     with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
-        list(place.batch(0).write(0, [(None, b"a" * 2_000_000, None)]))
-    assert place.values() == []
+        list(output.batch(0).write(0, [(None, b"a" * 2_000_000, None)]))
+    assert output.values() == []
 
 
 def test_a_record_that_the_broker_refuses_is_named_by_those_after_it(
-    place: Place, bootstrap: str
+    output: Output, bootstrap: str
 ) -> None:
     limit = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource("topic", place.topic, incremental_configs=[limit])
+    resource = ConfigResource("topic", output.topic, incremental_configs=[limit])
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     admin.incremental_alter_configs([resource])[resource].result(30)
 
@@ -184,12 +184,12 @@ def test_a_record_that_the_broker_refuses_is_named_by_those_after_it(
         raise AssertionError("the client takes all records after a refused one")
 
     with pytest.raises(RefusedError, match="MSG_SIZE_TOO_LARGE"):
-        list(place.batch(0).write(0, rows()))
-    assert place.values() == []
+        list(output.batch(0).write(0, rows()))
+    assert output.values() == []
 
 
 def test_a_mark_that_cannot_be_read_is_not_a_missing_one(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Refused(Consumer):
         def committed(self, *_: Any) -> list[Any]:
@@ -198,13 +198,13 @@ def test_a_mark_that_cannot_be_read_is_not_a_missing_one(
 
     monkeypatch.setattr("confluent_kafka.Consumer", Refused)
     with pytest.raises(RefusedError, match="GROUP_AUTHORIZATION_FAILED"):
-        place.write(0, 0, "a")
+        output.write(0, 0, "a")
     monkeypatch.undo()
-    assert place.values() == []
+    assert output.values() == []
 
 
 def test_a_mark_with_other_bytes_behind_it_is_that_mark(
-    place: Place, monkeypatch: pytest.MonkeyPatch
+    output: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As confluent-kafka reads one that another client has committed."""
 
@@ -222,11 +222,11 @@ def test_a_mark_with_other_bytes_behind_it_is_that_mark(
 
             return [Commit()]
 
-    assert place.write(0, 0, "a") == [1]
+    assert output.write(0, 0, "a") == [1]
     monkeypatch.setattr("confluent_kafka.Consumer", Longer)
-    assert place.write(0, 0, "a") == [0]
+    assert output.write(0, 0, "a") == [0]
     monkeypatch.undo()
-    assert place.values() == ["a"]
+    assert output.values() == ["a"]
 
 
 def test_marks_are_read_as_they_are_written() -> None:
@@ -237,11 +237,11 @@ def test_marks_are_read_as_they_are_written() -> None:
     assert read_mark(json.dumps({"ottla.written": 1, "batch": "7"})).batch == -1
 
 
-def test_many_rows_pass_a_small_queue(place: Place) -> None:
+def test_many_rows_pass_a_small_queue(output: Output) -> None:
     rows = [(b"%d" % number, b"v%d" % number, None) for number in range(5_000)]
-    batch = place.batch(0, **{"queue.buffering.max.messages": "500"})
+    batch = output.batch(0, **{"queue.buffering.max.messages": "500"})
     assert list(batch.write(1, iter(rows))) == [5_000]
-    assert len(place.values()) == 5_000
+    assert len(output.values()) == 5_000
     assert list(itertools.islice(batch.write(1, iter(rows)), 2)) == [0]
 
 
