@@ -13,9 +13,12 @@ from typing import Any
 import pytest
 
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.failures.sentences import passes_by_itself
+from ottla.pipelines.failures.table import BROKER
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.kafka.committed import read_document
 from ottla.pipelines.kafka.settings import read_settings
+from ottla.pipelines.spark.jvm.causes import causes_of
 from ottla.testing.broker_process import BrokerProcess
 
 KAFKA = read_settings("b:9092")
@@ -160,6 +163,7 @@ def test_a_request_whose_broker_librdkafka_forgot_is_made_again(
     with pytest.raises(PipelineError, match="refuse the look-up") as caught:
         asked.topic_ids([name])
     assert type(caught.value) is PipelineError
+    assert passes_by_itself(causes_of(caught.value), ()) is BROKER
 
 
 def test_a_setting_is_unknown_only_where_it_may_not_be_read(
@@ -188,8 +192,9 @@ def test_a_setting_is_unknown_only_where_it_may_not_be_read(
     for code in (failure._TIMED_OUT, failure._TRANSPORT, failure.UNKNOWN):
         with pytest.raises(PipelineError, match="refuse the look-up"):
             read(KafkaException(failure(code)))
-    with pytest.raises(PipelineError, match="does not answer"):
+    with pytest.raises(PipelineError, match="does not answer") as caught:
         read(TimeoutError())
+    assert passes_by_itself(causes_of(caught.value), ()) is BROKER, "a running query waits for it"
 
 
 def test_a_misspelt_topic_names_the_nearest(bootstrap: str, new_topic: Callable[..., str]) -> None:

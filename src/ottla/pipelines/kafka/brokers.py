@@ -323,9 +323,12 @@ class Brokers:
 
         try:
             return future.result(timeout=2 * TIMEOUT_S)
-        except TimeoutError as error:
+        except TimeoutError:
+            # As where librdkafka ends the request itself, which a running query outlives.
             self._admin = self._new_admin()
-            raise PipelineError(f"{self._servers} does not answer") from error
+            timed_out: Any = KafkaError
+            reason = KafkaException(timed_out(KafkaError._TIMED_OUT))
+            raise PipelineError(f"{self._servers} does not answer") from reason
         except KafkaException as error:
             if error.args[0].code() == KafkaError._TIMED_OUT:
                 self._admin = self._new_admin()
