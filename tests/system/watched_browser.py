@@ -61,8 +61,11 @@ class WatchedBrowser:
         browser, seen = self.browser, list[str]()
 
         def end() -> None:
-            seen.append(f"{what()} took longer than {limit_s:g} s.\n{_evidence()}")
-            os.kill(int(self._pid.read_text()), signal.SIGKILL)
+            seen.append(f"{what()} took longer than {limit_s:g} s.")
+            try:
+                seen.append(_evidence())
+            finally:
+                os.kill(int(self._pid.read_text()), signal.SIGKILL)
 
         timer = threading.Timer(limit_s, end)
         timer.start()
@@ -70,13 +73,15 @@ class WatchedBrowser:
             yield browser
         except PlaywrightError as error:
             if seen:
-                raise HungError(seen[0]) from error
+                raise HungError("\n".join(seen)) from error
             raise
         finally:
             timer.cancel()
             timer.join()
+            if seen:
+                self._browser = None
         if seen:
-            raise HungError(seen[0])
+            raise HungError("\n".join(seen))
 
     def close(self) -> None:
         if self._browser is not None and self._browser.is_connected():
