@@ -110,11 +110,8 @@ def make_topic(bootstrap: str) -> str:
     return name
 
 
-def write_file(folder: Path, bootstrap: str, topic: str, **changed: str) -> Path:
+def write_file(folder: Path, bootstrap: str, topic: str) -> Path:
     text = TEXT.format(bootstrap=bootstrap, topic=topic, view=topic.replace("-", "_"))
-    for old, new in changed.items():
-        assert old in text
-        text = text.replace(old, new)
     file = folder / "numbers.toml"
     file.write_text(text)
     return file
@@ -313,14 +310,9 @@ def test_check_plans_the_query_with_spark(bootstrap: str, tmp_path: Path) -> Non
     assert done.returncode == 0, done.stderr
     assert "numbers writes: n int, offset bigint" in done.stdout
     assert done.stdout.rstrip().endswith("Nothing wrong was found.")
+    assert done.stderr.splitlines() == [
+        "numbers: the newest record fits the schema.",
+        "Starting Spark to plan the queries.",
+    ]
     assert not (tmp_path / "lake").exists()
     assert not (tmp_path / "cp").exists()
-
-    file = write_file(tmp_path, bootstrap, topic, **{"value.n,": "value.m,"})
-    wrong = ottla("check", str(file), timeout=WAIT_S)
-    assert wrong.returncode == 1
-    sample, starting, said = wrong.stderr.splitlines()
-    assert sample == "numbers: the newest record fits the schema."
-    assert starting == "Starting Spark to plan the queries."
-    assert said.startswith("ottla pipeline check: numbers: transform.sql: ")
-    assert "`m`" in said

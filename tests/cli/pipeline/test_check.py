@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from ottla.cli.failures import Failed
 from ottla.cli.pipeline import check as pipeline_check
 from ottla.cli.pipeline.check import check_file
+from ottla.pipelines import PipelineError
+from ottla.pipelines.file import build
 from ottla.pipelines.program import sample
 from ottla.pipelines.source.judge import Sample
 
@@ -128,3 +131,22 @@ def test_all_problems_are_listed_and_spark_is_not_started() -> None:
     with pytest.raises(Failed, match=r"flights\.toml has 2 problems") as failure:
         check_file(file, with_spark=True, as_json=False)
     assert failure.value.hint == "there is no topic 'u'.\n  there is no topic 'v'."
+
+
+def test_what_spark_refuses_of_each_query_is_a_problem(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """tests/pipelines/file/test_build.py shows what Spark refuses."""
+
+    def refuse(_: Any, pipeline: Any) -> None:
+        raise PipelineError(f"transform.sql: {pipeline.name} has no column `m`")
+
+    monkeypatch.setattr(pipeline_check, "spark_of", lambda _: nullcontext("Spark"))
+    monkeypatch.setattr(build, "plan_pipeline", refuse)
+    one = "one: transform.sql: one has no column `m`"
+    with pytest.raises(Failed, match=f"^{one}$"):
+        check_file(spec(pipeline("one", "t")), with_spark=True, as_json=False)
+    with pytest.raises(Failed, match=r"flights\.toml has 2 problems") as failure:
+        check_file(spec(pipeline("one", "t"), pipeline("two", "t")), with_spark=True, as_json=False)
+    assert failure.value.hint == f"{one}\n  two: transform.sql: two has no column `m`"
+    assert "Nothing wrong" not in capsys.readouterr().out
