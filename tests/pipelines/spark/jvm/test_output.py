@@ -1,35 +1,24 @@
-"""The JVM's stdout and stderr, in a process of its own."""
+"""The JVM's stderr; test_start.py shows that a program's output is closed."""
 
-import subprocess
-import sys
+from __future__ import annotations
+
+from typing import Any
 
 import pytest
-from tests.pipelines.environment import START_WITHIN_S
+
+from ottla.pipelines.spark.jvm.output import silence_stderr
 
 pytestmark = pytest.mark.spark
 
-PROGRAM = """
-from ottla.pipelines import session
-from ottla.pipelines.spark.jvm.output import close_output_at_exit, silence_stderr
 
-spark = session("output", master="local[1]", conf={"spark.ui.enabled": False})
-stderr = spark._jvm.java.lang.System.err
-stderr.println("BEFORE")
-silence_stderr(spark)
-spark._jvm.java.lang.System.err.println("AFTER")
-close_output_at_exit(spark)
-spark.stop()
-"""
-
-
-def test_java_prints_nothing_more(spark: object) -> None:
-    """`spark` is there so that the jars are. test_start.py shows that the output is closed."""
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        capture_output=True,
-        text=True,
-        timeout=4 * START_WITHIN_S,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "BEFORE" in done.stderr
-    assert "AFTER" not in done.stderr
+def test_java_prints_nothing_more(spark: Any) -> None:
+    java = spark._jvm.java
+    before, shown = java.lang.System.err, java.io.ByteArrayOutputStream()
+    java.lang.System.setErr(java.io.PrintStream(shown))
+    try:
+        java.lang.System.err.print("BEFORE")
+        silence_stderr(spark)
+        java.lang.System.err.print("AFTER")
+    finally:
+        java.lang.System.setErr(before)
+    assert shown.toString() == "BEFORE"
