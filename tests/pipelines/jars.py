@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import subprocess
 import sys
@@ -25,7 +26,7 @@ def fetch_jars_once(folders: pytest.TempPathFactory) -> None:
     with (shared / "ivy.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         done = shared / "ivy.done"
-        if not done.exists() and not _in_cache():
+        if not done.exists() and not _are_there():
             _fetch()
         done.touch()
 
@@ -57,13 +58,18 @@ def _given_jars() -> list[str]:
     return names(read_given(os.environ, spark_home()).settings.get(JARS))
 
 
-def _in_cache() -> bool:
-    """Tell whether this user's Ivy has the very jars that session() asks for."""
+def _are_there() -> bool:
+    """Tell whether Ivy has the very jars of the tests' session, and session() has noted its own.
+
+    It notes what Ivy found. Where it has not, each worker's session would ask Ivy at its start.
+    """
+    from ottla.pipelines.spark import cache, resolved
     from ottla.pipelines.spark.jars import wanted_packages
     from ottla.pipelines.spark.start import find_installed
 
-    given = _given_jars()
-    return all(map(_jars_of, wanted_packages(find_installed(), _more_packages(), given, formats())))
+    wanted = wanted_packages(find_installed(), [], _given_jars(), formats())
+    is_noted = not wanted or resolved.read(cache.folder(os.environ), wanted) is not None
+    return is_noted and all(map(_jars_of, _more_packages()))
 
 
 def _more_packages() -> list[str]:
@@ -72,12 +78,21 @@ def _more_packages() -> list[str]:
     return [] if _given_jars() else [PACKAGE]
 
 
+FETCH = """
+import json, sys
+from ottla.pipelines import session
+
+formats, packages = map(json.loads, sys.argv[1:])
+spark = session("fetch", formats=formats)
+for package in packages:
+    spark.sql(f"ADD JAR 'ivy://{package}'")
+"""
+
+
 def _fetch() -> None:
     """Raises TimeoutExpired."""
-    more = f"formats={formats()!r}, packages={_more_packages()!r}"
-    fetch = f"from ottla.pipelines import session; session('fetch', {more})"
     done = subprocess.run(
-        [sys.executable, "-c", fetch],
+        [sys.executable, "-c", FETCH, json.dumps(formats()), json.dumps(_more_packages())],
         env=os.environ | {"OTTLA_CLASS_ARCHIVE": "off"},
         capture_output=True,
         text=True,
@@ -87,7 +102,7 @@ def _fetch() -> None:
 
 
 def main() -> int:
-    if not _in_cache():
+    if not _are_there():
         print("Fetching Spark's jars for the tests (once) ...", flush=True)
         _fetch()
     return 0
