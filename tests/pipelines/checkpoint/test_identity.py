@@ -17,7 +17,8 @@ def test_it_is_read_as_it_was_written() -> None:
     )
     keyed = replace(IDENTITY, keys=("id", "day"))
     zoned = replace(IDENTITY, time_zone="Europe/Berlin")
-    for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=()), zoned):
+    by = replace(IDENTITY, settings={"spark.sql.ansi.enabled": "true"})
+    for identity in (IDENTITY, moving, keyed, replace(IDENTITY, keys=()), zoned, by):
         assert RECORD.value(RECORD.text(identity), "cp/ottla.json") == identity
 
 

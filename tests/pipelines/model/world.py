@@ -161,6 +161,7 @@ class Run:
             name=None,
             rebuild=None,
             time_zone="UTC",
+            value_settings={},
             ends_by_itself=False,
             mode="append",
             expectations=expectations(self.each),

@@ -152,6 +152,7 @@ class World:
             "keyed_table": None,
             "key_columns": (),
             "time_zone": "UTC",
+            "value_settings": {"spark.sql.ansi.enabled": "true"},
             "mode": "append",
             "expectations": Expectations(()),
         }
@@ -379,6 +380,16 @@ def test_a_checkpoint_of_another_time_zone(begun: World) -> None:
     begun.checkpoint.identity = replace(IDENTITY, time_zone=None)
     _, notice = begun.plan().notices
     assert notice.endswith("From now on it is UTC")
+
+
+def test_a_checkpoint_whose_rows_were_made_by_other_settings(begun: World) -> None:
+    settings = {"spark.sql.ansi.enabled": "true"}
+    begun.checkpoint.identity = replace(IDENTITY, time_zone="UTC", settings=settings)
+    assert begun.plan().identity.settings == settings
+    said = begun.refusal(value_settings={"spark.sql.ansi.enabled": "false"})
+    assert "with spark.sql.ansi.enabled=true, and this session has false" in said
+    begun.checkpoint.identity = replace(IDENTITY, time_zone="UTC")
+    assert begun.plan().identity.settings == settings
 
 
 def test_a_checkpoint_from_before_identities_needs_its_batches_in_the_table(begun: World) -> None:

@@ -1,4 +1,4 @@
-"""Times that name no zone, in a query whose session changes between two runs."""
+"""Times that name no zone, and settings, in a query whose session changes between two runs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ottla.pipelines.spark.defaults import TIME_ZONE
 
 pytestmark = pytest.mark.spark
 
+ANSI = "spark.sql.ansi.enabled"
 LOCAL = '{"id": 1, "at": "2026-07-01T12:00:00"}'
 
 
@@ -47,12 +48,17 @@ def test_a_time_without_a_zone_is_utc_and_stays_that(
     rows = spark.read.format("delta").load(str(tmp_path / "t")).selectExpr("unix_seconds(at) AS s")
     assert [row["s"] for row in rows.collect()] == [1782907200]  # 12:00 UTC
 
-    before = spark.conf.get(TIME_ZONE)
-    spark.conf.set(TIME_ZONE, "Asia/Tokyo")
-    try:
-        for run in (into_table, into_topic):
-            with pytest.raises(PipelineError, match="without a zone as UTC, and this session"):
-                run()
-    finally:
-        spark.conf.set(TIME_ZONE, before)
+    changed = {
+        TIME_ZONE: ("Asia/Tokyo", "without a zone as UTC, and this session"),
+        ANSI: ("false", "rows with spark.sql.ansi.enabled=true, and this session has false"),
+    }
+    for name, (value, said) in changed.items():
+        before = spark.conf.get(name)
+        spark.conf.set(name, value)
+        try:
+            for run in (into_table, into_topic):
+                with pytest.raises(PipelineError, match=said):
+                    run()
+        finally:
+            spark.conf.set(name, before)
     into_table()

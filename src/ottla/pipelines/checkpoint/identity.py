@@ -6,15 +6,16 @@
      "table": {"id": "<Delta's table id>", "location": "<folder>"}, "delivery": "<its name>",
      "keys": ["<column>"], "time_zone": "<the session's>", "after": ["<query id>"],
      "newest": {"<topic>": ["<query id>", <batch>]}, "since": "<id of a commit>",
+     "settings": {"<name>": "<the session's>"},
      "replacing": null or {"number": n, "starting": {"<name>": {"<partition>": offset}}}}
 
 It is replaced as a whole, so a crash leaves the former record or the new one. `replacing` is set
 before the state of a query is moved to `replaced-<n>/` and cleared when the next query's first
 offsets are written; a start that finds it set finishes that move. `keys` is empty for a table
-that is appended to. `keys` and `time_zone` are missing in a record of a version that did not keep
-them. `after` has the queries that this one continues, which had other checkpoints or are moved
-away; `newest` is the newest commit of each topic in the table when the query was new, and `since`
-the newest commit of all then, where the table may forget some.
+that is appended to. `keys`, `time_zone` and `settings` (by which Spark makes values) are missing in
+a record of a version that did not keep them. `after` has the queries that this one continues, which
+had other checkpoints or are moved away; `newest` is the newest commit of each topic in the table
+when the query was new, and `since` the newest commit of all then, where the table may forget some.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Identity:
     after: tuple[str, ...] = ()
     newest: dict[str, tuple[str, int]] | None = None  # None: not known
     since: str | None = None  # empty: there was no commit yet; None: not known
+    settings: dict[str, str] | None = None  # of the session, by which values are made
 
 
 def _build(identity: Identity) -> dict[str, Any]:
@@ -69,6 +71,7 @@ def _build(identity: Identity) -> dict[str, Any]:
         "after": identity.after or None,
         "newest": identity.newest,
         "since": identity.since,
+        "settings": identity.settings,
     }
     return document | {name: value for name, value in later.items() if value is not None}
 
@@ -86,6 +89,7 @@ def _parse(document: dict[str, Any]) -> Identity:
         tuple(str(query_id) for query_id in document.get("after", ())),
         _read_newest(document.get("newest")),
         document.get("since"),
+        _read_settings(document.get("settings")),
     )
 
 
@@ -95,6 +99,10 @@ def _read_replacing(document: Any) -> Replacing | None:
 
 def _read_keys(columns: Any) -> tuple[str, ...] | None:
     return None if columns is None else tuple(str(column) for column in columns)
+
+
+def _read_settings(document: Any) -> dict[str, str] | None:
+    return None if document is None else {str(name): str(value) for name, value in document.items()}
 
 
 def _read_newest(document: Any) -> dict[str, tuple[str, int]] | None:

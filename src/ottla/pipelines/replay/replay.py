@@ -46,6 +46,7 @@ from ottla.pipelines.run.plan import SinkOf
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.run.truncations import truncated
+from ottla.pipelines.run.value_settings import check_settings
 from ottla.pipelines.source.source import Source, sources_of
 from ottla.pipelines.source.topic import only_rejected
 from ottla.pipelines.spark.jvm.files import Files
@@ -127,6 +128,7 @@ class Replay:
         check_table(asked, sink, identity)
         for line in check_zone(asked, identity):
             self.tell(line)
+        check_settings(asked, identity)
         is_replaced = self.checkpoint.next_replaced() > 1
         sink.keyed = ordered(self.name, sink.keyed, is_topic_replaced=is_replaced)
         for line in sink.check():

@@ -35,6 +35,7 @@ from ottla.pipelines.run.next_offsets import (
 from ottla.pipelines.run.specification import Specification
 from ottla.pipelines.run.time_zone import check_zone
 from ottla.pipelines.run.truncations import check_alone, check_one_partition, check_one_topic
+from ottla.pipelines.run.value_settings import check_settings
 from ottla.pipelines.source.source import Source, sources_of, topics_read
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.target.keyed_table import KeyedTable
@@ -93,6 +94,7 @@ class Plan:
             self.after,
             self.newest,
             self.since,
+            self.specification.value_settings,
         )
 
 
@@ -319,6 +321,7 @@ def _where(
         if wrong := changes.wrong_source(identity, path, cluster, list(topics), known):
             raise PipelineError(wrong)
         notices += check_zone(specification, identity)
+        check_settings(specification, identity)
         check_table(specification, sink, identity)
     next_offsets = (
         replacing.starting

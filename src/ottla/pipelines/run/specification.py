@@ -16,6 +16,7 @@ from ottla.pipelines.source.source import sources_of
 from ottla.pipelines.spark.defaults import TIME_ZONE
 from ottla.pipelines.spark.jvm.plan import nodes
 from ottla.pipelines.spark.jvm.required import require_jvm
+from ottla.pipelines.spark.session_settings import value_settings_of
 from ottla.pipelines.target.expectations import (
     Expectations,
     check_condition,
@@ -277,6 +278,11 @@ class Specification:
     def time_zone(self) -> str:
         """The session's time zone: that of times which name none."""
         return str(self.frame.sparkSession.conf.get(TIME_ZONE))
+
+    @property
+    def value_settings(self) -> dict[str, str]:
+        """The session's settings by which Spark makes the values of rows."""
+        return value_settings_of(self.frame.sparkSession)
 
     @property
     def partition_columns(self) -> tuple[str, ...]:

@@ -11,16 +11,22 @@ from ottla.pipelines.spark.defaults import TIME_ZONE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-OF_VALUES: Final = (
-    TIME_ZONE,
+KEPT: Final = (
     "spark.sql.ansi.enabled",
     "spark.sql.caseSensitive",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.json.enablePartialResults",
     "spark.sql.jsonGenerator.ignoreNullFields",
+    "spark.sql.legacy.castComplexTypesToString.enabled",
+    "spark.sql.legacy.json.allowEmptyString.enabled",
+    "spark.sql.legacy.sizeOfNull",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.mapKeyDedupPolicy",
-    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
 )
-"""By these Spark makes other values, or other texts, of the same row."""
+"""By these, and its time zone, Spark makes other values, or other texts, of the same row. A
+checkpoint keeps them."""
+OF_VALUES: Final = (TIME_ZONE, *KEPT, "spark.sql.storeAssignmentPolicy")
 
 KEEPS_VALUES: Final = {"spark.sql.storeAssignmentPolicy": "STRICT"}
 """A column whose type does not hold each value of the rows fails the statement that writes them:
@@ -45,6 +51,17 @@ def _give(session: SparkSession, settings: Mapping[str, str | None]) -> None:
             session.conf.unset(name)
         else:
             session.conf.set(name, value)
+
+
+def value_settings_of(session: SparkSession) -> dict[str, str]:
+    """Return the values of the settings in KEPT, which this Spark has."""
+    from pyspark.errors import PySparkException
+
+    found = {}
+    for name in KEPT:
+        with contextlib.suppress(PySparkException):  # a later Spark may not have it
+            found[name] = str(session.conf.get(name))
+    return found
 
 
 class ValuesAsBefore:
