@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.order import WATERMARK
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.json_texts import WHOLE_TIMES
 from ottla.pipelines.spark.jvm.operators import Operator, operators
 from ottla.pipelines.target.constraints import ROW
 
@@ -135,7 +136,7 @@ def _late_of(session: SparkSession, shuffle: Operator, watermark_ms: int) -> Dat
         *(F.col(name) for name, kind in _POSITION if types.get(name) == kind),
         at.alias("event_time"),
         mark.alias("watermark"),
-        F.to_json(F.struct(*columns), {"ignoreNullFields": "false"}).alias(ROW),
+        F.to_json(F.struct(*columns), {"ignoreNullFields": "false", **WHOLE_TIMES}).alias(ROW),
     )
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.json_texts import WHOLE_TIMES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -248,6 +249,8 @@ def refused(marked: DataFrame) -> DataFrame:
         for name, kind in (("partition", "int"), ("offset", "bigint"), ("timestamp", "timestamp"))
         if types.get(name) == kind
     ]
-    row = F.to_json(F.struct(*map(quoted, types)), {"ignoreNullFields": "false"}).alias(ROW)
+    row = F.to_json(
+        F.struct(*map(quoted, types)), {"ignoreNullFields": "false", **WHOLE_TIMES}
+    ).alias(ROW)
     bad = marked.where(F.col(REASON).isNotNull())
     return bad.select(*positions, F.col(REASON).alias("reason"), row)

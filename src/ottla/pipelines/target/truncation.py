@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.pipelines.checkpoint.document import Document, Folder
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.column_names import quoted, text
+from ottla.pipelines.spark.json_texts import whole_times
 from ottla.pipelines.target.keyed_table import TRUNCATION, KeyedTable
 
 if TYPE_CHECKING:
@@ -41,11 +42,6 @@ if TYPE_CHECKING:
 WHOLE: Final = ""
 """Whose place it is where a truncation takes the rows of the whole table."""
 _TOPIC: Final = "ottla_topic"
-# Spark writes milliseconds by default, and an order has microseconds.
-_FORMATS: Final = {
-    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ class Truncation:
 
     def _place(self, order: str) -> str:
         fields = ", ".join(f"{quoted(name)}: {kind}" for name, kind in self.columns)
-        return f"from_json({text(order)}, {text(f'struct<{fields}>')}, {_formats()})"
+        return f"from_json({text(order)}, {text(f'struct<{fields}>')}, {whole_times()})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +159,7 @@ def read_truncations(
         _expression(f"max({order_of(keyed)}) FILTER (WHERE {TRUNCATION}) AS place"),
         _expression(f"count_if({older}) AS older"),
     )
-    found = last.selectExpr(_TOPIC, f"to_json(place, {_formats()}) AS order", "older").collect()
+    found = last.selectExpr(_TOPIC, f"to_json(place, {whole_times()}) AS order", "older").collect()
     places = {row[_TOPIC]: row["order"] for row in found if row["order"] is not None}
     number = sum(row["older"] for row in found)
     if not places:
@@ -242,8 +238,3 @@ def _stays(keyed: KeyedTable, truncation: Truncation) -> str:
     place = place_for(keyed, truncation.sql)
     later_than = f"{order_of(keyed)} > {place}"
     return later_than if keyed.own_topic is None else f"({place} IS NULL OR {later_than})"
-
-
-def _formats() -> str:
-    pairs = ", ".join(f"{text(name)}, {text(value)}" for name, value in _FORMATS.items())
-    return f"map({pairs})"

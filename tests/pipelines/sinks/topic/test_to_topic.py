@@ -211,7 +211,7 @@ def test_settings_that_change_while_the_query_runs_change_no_record(
         query.stop()
     assert failed
     found = [(message.key(), message.value()) for message in read(job.bootstrap, job.target)]
-    record = b'{"amount":0E-10,"at":"2026-01-01T20:00:00.000Z"}'
+    record = b'{"amount":0E-10,"at":"2026-01-01T20:00:00.000000Z"}'
     assert found == [(b"0.0000000000", record)] * 3
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.pipelines.spark.json_texts import WHOLE_TIMES
 from ottla.pipelines.spark.jvm.attributes import java_class, java_frame, java_session
 from ottla.pipelines.spark.jvm.classes import first_class
 
@@ -48,7 +49,7 @@ class SparkFileSink:
             location,
             self._made_format(),
             lists.toSeq(list(partition_by)),
-            lists.toScalaMap({}),
+            lists.toScalaMap(WHOLE_TIMES),
         ).addBatch(number, java_frame(frame))
 
     def _made_format(self) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.json_texts import WHOLE_TIMES
 from ottla.pipelines.target.constraints import Constraint
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _copy_text(name: str, kind: DataType, *, shows_zeros: bool) -> Column:
     column = F.col(quoted(name))
     if kind.typeName() in _NESTED:
         # JSON has its own escape for the quote.
-        json = F.to_json(column)
+        json = F.to_json(column, WHOLE_TIMES)
         if shows_zeros:
             json = F.regexp_replace(json, _ZERO_IN_JSON, r"$1\\\\u0000")
         text = F.concat(F.lit(QUOTE), json, F.lit(QUOTE))

@@ -4,7 +4,7 @@
 |-|-|
 | STRING | UTF-8 |
 | BINARY | as they are |
-| STRUCT, ARRAY, MAP, VARIANT | JSON |
+| STRUCT, ARRAY, MAP, VARIANT | JSON, with the microseconds of times |
 | others | their text, as a cast to STRING gives it |
 
 A null stays null: a null value is a tombstone.
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.column_names import quoted
+from ottla.pipelines.spark.json_texts import WHOLE_TIMES, whole_times
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,7 +48,7 @@ class RecordColumns:
         """
         from pyspark.sql import functions as F  # noqa: N812
 
-        everything = f"to_json(struct({', '.join(map(quoted, frame.columns))}))"
+        everything = f"to_json(struct({', '.join(map(quoted, frame.columns))}), {whole_times()})"
         given = {
             "key": "CAST(NULL AS BINARY)" if self.key is None else self.key,
             "value": everything if self.value is None else self.value,
@@ -122,7 +123,7 @@ def _bytes(column: Column, type_name: str) -> Column:
     if type_name == "binary":
         return column
     if type_name in _JSON:
-        column = F.to_json(column)
+        column = F.to_json(column, WHOLE_TIMES)
     return column.cast("string").cast("binary")
 
 
