@@ -11,14 +11,18 @@ from typing import Any
 import pytest
 from components.postgres import PASSWORD, USER, Postgres, fetched_driver
 from components.postgres import PostgresError as PostgresError
+from py4j.protocol import Py4JJavaError
 
 from components import fixture
 from ottla.pipelines import PipelineError, latest_by_key
+from ottla.pipelines.failures.known import About
+from ottla.pipelines.failures.sentences import sentence_for
 from ottla.pipelines.sinks.postgresql import sink as jdbc
 from ottla.pipelines.sinks.postgresql.settings import read_database
 from ottla.pipelines.sinks.postgresql.sink import JdbcSink, UnorderedKeyError
 from ottla.pipelines.sinks.postgresql.table import read_table_name
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
+from ottla.pipelines.spark.jvm.causes import causes_of
 from ottla.pipelines.target.commit_metadata import CommitMetadata
 from ottla.pipelines.target.constraints import fitting, refused
 from ottla.pipelines.target.keyed_table import read_keyed_table
@@ -67,7 +71,8 @@ def test_values_of_each_type_arrive_as_they_are(spark: Any, postgres: Postgres, 
         "X'00FF' AS x, DATE'2024-02-29' AS dd, "
         "from_utc_timestamp(TIMESTAMP'2026-10-25 00:30:00', 'UTC') AS ts, "
         "TIMESTAMP_NTZ'2026-10-25 02:30:00.123456' AS tn, array(1, null) AS a, "
-        "map('k', struct('v\\t' AS v)) AS m, string(null) AS nothing, '' AS empty"
+        "map('k', struct('v\\t' AS v)) AS m, string(null) AS nothing, '' AS empty, "
+        "array(TIMESTAMP_NTZ'2026-10-25 02:30:00.123456') AS times"
     )
     name = 'select "x"'
     sink = make(frame, name)
@@ -79,6 +84,7 @@ def test_values_of_each_type_arrive_as_they_are(spark: Any, postgres: Postgres, 
     assert row[8] == 'tab\t nl\n cr\r \\N \\. ü"'
     assert row[9:11] == ["\\x00ff", "2024-02-29"]
     assert row[12:15] == ["2026-10-25 02:30:00.123456", "[1, null]", '{"k": {"v": "v\\t"}}']
+    assert row[17] == '["2026-10-25T02:30:00.123456"]'
     (found,) = postgres.query(
         f"SELECT extract(epoch FROM ts)::bigint, nothing IS NULL, empty = '' FROM {table}"
     )
@@ -344,7 +350,10 @@ def test_a_key_of_two_topics_needs_an_order_too(spark: Any, postgres: Postgres, 
 
 
 def test_rows_that_the_table_refuses_are_marked(spark: Any, postgres: Postgres, make: Make) -> None:
-    postgres.query("CREATE TABLE t (id int NOT NULL, word varchar(3), day date, more jsonb)")
+    postgres.query(
+        "CREATE DOMAIN short AS varchar(3); "
+        "CREATE TABLE t (id int NOT NULL, word short, day date, more jsonb)"
+    )
     rows = [
         (1, "abc", "2026-01-01", ["x"]),
         (None, "a", None, None),
@@ -428,7 +437,10 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
     postgres.query(
         "CREATE VIEW v AS SELECT 1 AS id; CREATE TABLE wide (id int); "
         "CREATE TABLE twice (id bigint); "
-        "CREATE TABLE auto (id bigint GENERATED ALWAYS AS IDENTITY); CREATE SCHEMA lake"
+        "CREATE TABLE auto (id bigint GENERATED ALWAYS AS IDENTITY); CREATE SCHEMA lake; "
+        "CREATE UNLOGGED TABLE gone (id bigint); "
+        "CREATE TABLE parts (id bigint) PARTITION BY LIST (id); "
+        "CREATE UNLOGGED TABLE part PARTITION OF parts FOR VALUES IN (1)"
     )
     placed = spark.createDataFrame([(1, 0, 0)], "id BIGINT, partition INT, offset BIGINT")
     postgres.query('CREATE TABLE no_index (id bigint, partition int, "offset" bigint)')
@@ -437,6 +449,8 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
         ("wide", "id is bigint in the rows and integer in the table"),
         ("auto", "always generated"),
         ("nowhere.t", "There is no schema nowhere"),
+        ("gone", r'is UNLOGGED, or has a partition.*ALTER TABLE "public"."gone" SET LOGGED'),
+        ("parts", "is UNLOGGED, or has a partition that is"),
     ):
         with pytest.raises(PipelineError, match=words):
             make(frame, name)
@@ -452,6 +466,44 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
     wider = make(frame.selectExpr("id AS Id", "1 AS n"), "lake.new", schema_changes="add")
     assert wider.check() == []
     assert PASSWORD not in repr(replace(wider))
+
+
+def test_what_keeps_rows_from_a_table_is_refused_or_said(
+    spark: Any, postgres: Postgres, make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    postgres.query(
+        "CREATE FUNCTION skip() RETURNS trigger AS 'BEGIN IF NEW.id % 3 = 0 THEN RETURN NULL; END "
+        "IF; RETURN NEW; END' LANGUAGE plpgsql; CREATE EXTENSION citext; "
+        'CREATE TABLE plain (id int, word text, partition int, "offset" bigint); '
+        "CREATE TABLE keyed (LIKE plain, PRIMARY KEY (id)); CREATE TABLE ruled (LIKE keyed "
+        "INCLUDING ALL); CREATE TABLE folded (id int, word citext, partition int, "
+        '"offset" bigint, PRIMARY KEY (id), UNIQUE (word)); '
+        "CREATE TRIGGER skip BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION skip(); "
+        "CREATE TRIGGER skip BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION skip(); "
+        "CREATE RULE quiet AS ON INSERT TO ruled WHERE new.id = 1 DO INSTEAD NOTHING"
+    )
+    columns = "id INT, word STRING, partition INT, offset BIGINT"
+    frame = spark.createDataFrame([(n, f"w{n}", 0, n) for n in range(7)], columns)
+    for name, keys in (("plain", ()), ("keyed", ("id",))):
+        caplog.clear()
+        sink = make(frame, name, keys=keys)
+        for number in range(2):
+            sink.write(frame, batch(number))
+        assert caplog.messages == [
+            f"3 rows of batch 0 are not in the table public.{name}: a trigger of it leaves rows "
+            "out, or puts them elsewhere"
+        ]
+    assert postgres.query("SELECT count(*) FROM keyed") == [["4"]]
+    with pytest.raises(PipelineError, match=r"public\.ruled has the rule quiet"):
+        make(frame, "ruled", keys=["id"])
+    with pytest.raises(PipelineError, match=r"word of the table public\.folded is citext"):
+        make(frame, "folded", keys=["id"], order_by="word")
+    sink = make(frame, "folded", keys=["word"])
+    alike = spark.createDataFrame([(1, "a", 0, 1), (2, "A", 0, 2)], columns)
+    with pytest.raises(Py4JJavaError) as failed:
+        sink.write(alike, batch())
+    said = sentence_for(causes_of(failed.value), About(target="folded", failures=sink.failures))
+    assert "two rows whose keys Spark tells apart and folded does not" in said
 
 
 def test_no_value_is_rounded(spark: Any, postgres: Postgres, make: Make) -> None:

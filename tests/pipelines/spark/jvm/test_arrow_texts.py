@@ -74,7 +74,10 @@ def test_the_texts_of_a_real_frame(spark: Any) -> None:
     texts = [f"line {number}\n" for number in range(10)]
     frame = spark.createDataFrame([(text,) for text in texts], "line STRING").repartition(3)
     stream = java_class(spark, "java.io.ByteArrayOutputStream")()
+    rows = 0
     for chunk in chunks_of(frame):
-        chunk.getBytes(0, stream, int(chunk.readableBytes()))
+        chunk.buffer.getBytes(0, stream, int(chunk.buffer.readableBytes()))
+        rows += chunk.rows
     found = bytes(stream.toByteArray()).decode().splitlines(keepends=True)
     assert sorted(found) == texts
+    assert rows == len(texts)

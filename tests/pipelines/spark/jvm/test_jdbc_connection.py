@@ -222,6 +222,7 @@ def test_a_driver_that_is_broken_is_no_missing_one() -> None:
 @pytest.fixture
 def real_connection(spark: Any, postgres: Postgres) -> Any:
     spark.sql(f"ADD JAR '{fetched_driver()}'")
+    postgres.query(f"ALTER ROLE {USER} SET synchronous_commit = off")
     database = read_database(postgres.url, USER, PASSWORD)
     with Connection(spark, database.url, database.properties()) as made:
         yield made
@@ -229,21 +230,24 @@ def real_connection(spark: Any, postgres: Postgres) -> Any:
 
 @pytest.mark.spark
 @pytest.mark.full
-def test_the_server_asks_in_a_transaction_whether_the_other_side_is_there(
+def test_a_transaction_asks_for_the_other_side_and_waits_for_the_disk(
     real_connection: Connection,
 ) -> None:
     def shown() -> dict[str, str | None]:
-        return {name: real_connection.query(f"SHOW {name}")[0][0] for name in KEEPALIVE}
+        names = (*KEEPALIVE, "synchronous_commit")
+        return {name: real_connection.query(f"SHOW {name}")[0][0] for name in names}
 
     assert shown() == {
         "tcp_keepalives_idle": "30",
         "tcp_keepalives_interval": "10",
         "tcp_keepalives_count": "3",
         "tcp_user_timeout": "60000",
+        "synchronous_commit": "local",
     }
     real_connection.commit()
     # A pool hands the session on as it was.
     assert shown()["tcp_keepalives_idle"] != "30"
+    assert shown()["synchronous_commit"] == "off"
 
 
 @pytest.mark.spark

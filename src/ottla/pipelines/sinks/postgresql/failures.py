@@ -78,6 +78,12 @@ FAILURES: Final = (
     Known(_REFUSED_VALUE, condition="SQLSTATE 22001", retry=CONSTRAINT),
     Known(_REFUSED_VALUE, condition=NO_CHARACTER, retry=CHARACTER),
     Known(_REFUSED_VALUE, condition=r"SQLSTATE (22\w{3}|42804)"),
+    Known(
+        "A batch has two rows whose keys Spark tells apart and {target} does not, such as 'a' and "
+        "'A' in a citext, a uuid or a collation that ignores case: {reason}. Make such keys alike "
+        "in the query, with lower() for example",
+        condition="SQLSTATE 21000",
+    ),
     # A transaction that met another one.
     Known(_other_database, condition="SQLSTATE (40001|40P01)", retry=DATABASE),
     Known(_other_database, condition=r"SQLSTATE \w{5}"),

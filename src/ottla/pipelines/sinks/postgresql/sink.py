@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import uuid
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,12 @@ from ottla.pipelines.sinks.postgresql import statements
 from ottla.pipelines.sinks.postgresql.column_types import copy_line, value_constraints
 from ottla.pipelines.sinks.postgresql.failures import FAILURES, NO_CHARACTER
 from ottla.pipelines.sinks.postgresql.folded_rows import fold_rows, lock_rows
+from ottla.pipelines.sinks.postgresql.refused import (
+    Guarded,
+    check_guarded,
+    check_order,
+    unlogged,
+)
 from ottla.pipelines.sinks.postgresql.settings import Database
 from ottla.pipelines.sinks.postgresql.table import (
     TableColumn,
@@ -55,11 +62,17 @@ if TYPE_CHECKING:
     from ottla.pipelines.target.port import Batch
     from ottla.pipelines.target.truncation import Truncation
 
+log: Final = logging.getLogger("ottla.pipelines")
+
 # Those who make a table at the same time wait for each other: CREATE ... IF NOT EXISTS does not.
 _LOCK: Final = "SELECT pg_advisory_xact_lock(hashtext('ottla'))"
 _SCHEMA: Final = "SELECT coalesce(current_schema(), '')"
 _SCHEMA_EXISTS: Final = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
-_RELATION: Final = "SELECT c.oid, c.relkind FROM pg_class AS c WHERE c.oid = to_regclass(?)"
+_RELATION: Final = """
+SELECT c.oid, c.relkind, c.relpersistence = 'u' OR (c.relkind = 'p' AND EXISTS (
+  SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS of_p ON of_p.oid = p.relid
+  WHERE of_p.relpersistence = 'u'))
+FROM pg_class AS c WHERE c.oid = to_regclass(?)"""
 _COLUMNS: Final = """
 SELECT a.attname,
   format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid), NULL),
@@ -67,8 +80,10 @@ SELECT a.attname,
   t.typtype = 'e', a.attnotnull,
   a.atthasdef OR a.attidentity <> '',
   a.attidentity = 'a' OR a.attgenerated <> '',
-  CASE WHEN a.atttypid IN (CAST('varchar' AS regtype), CAST('bpchar' AS regtype))
-    AND a.atttypmod > 4 THEN a.atttypmod - 4 END,
+  CASE WHEN coalesce(nullif(t.typbasetype, 0), a.atttypid)
+      IN (CAST('varchar' AS regtype), CAST('bpchar' AS regtype))
+    AND CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END > 4
+    THEN CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END - 4 END,
   format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid),
     CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END)
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
@@ -82,6 +97,10 @@ SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.i
   AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1]))
 FROM pg_index AS i WHERE i.indrelid = CAST(? AS oid) AND i.indisunique AND i.indisvalid
   AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
+_RULE: Final = """
+SELECT r.rulename FROM pg_rewrite AS r WHERE r.ev_class = CAST(? AS oid) AND r.is_instead
+  AND r.ev_enabled <> 'D' AND r.ev_type IN ('2', '3', '4') ORDER BY r.rulename"""
+"""A rule by which UPDATE, INSERT or DELETE does something else. COPY knows no rules."""
 _TABLES: Final = ("r", "p")
 STREAMED_BYTES: Final = 4_000_000
 """After a batch of so much text the next one is copied while it is computed."""
@@ -110,6 +129,7 @@ class JdbcSink(Sink):
     _marked: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _finds_zeros: bool = field(default=False, init=False, repr=False)
     _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
+    _warned_of_left_out: bool = field(default=False, init=False, repr=False)
     _line: tuple[Sequence[str], Column] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -147,6 +167,10 @@ class JdbcSink(Sink):
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
         return self._beside("_rejected", schema)
 
+    def rejected_metadata(self) -> Iterable[str]:
+        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
+        return self.rejected(self.schema).metadata()
+
     def late(self, schema: StructType) -> JdbcSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside("_late", schema)
@@ -167,6 +191,8 @@ class JdbcSink(Sink):
         """
         wanted = self._table_schema()
         columns = dict(new_columns(wanted))
+        if self.keyed is not None:
+            check_order(self.keyed, self.schema, (), self.name)
         with self._connect() as connection:
             self._resolve(connection)
             oid = self._oid(connection)
@@ -176,6 +202,7 @@ class JdbcSink(Sink):
             missing = compare(self.name, wanted, table, self.schema_changes)
             self._check_unique(connection, oid)
             self._check_judged_alone(table)
+            self._check_keyed(connection, oid, table)
         return [
             f"The table {self.name} gets the column {name} ({columns[name]})" for name in missing
         ]
@@ -198,7 +225,9 @@ class JdbcSink(Sink):
         found = connection.query(_RELATION, self.table.sql())
         if not found:
             return None
-        oid, kind = found[0]
+        oid, kind, is_unlogged = found[0]
+        if is_unlogged == "t":
+            raise PipelineError(unlogged(self.table, self.name))
         if kind not in _TABLES:
             raise PipelineError(
                 f"{self.name} in {self.database.shown} is no table but a view, a sequence or "
@@ -218,6 +247,16 @@ class JdbcSink(Sink):
                 f"which an upsert finds its rows: CREATE UNIQUE INDEX ON {self.table.sql()} "
                 f"({listed})"
             )
+
+    def _check_keyed(self, connection: Connection, oid: str, table: Sequence[TableColumn]) -> None:
+        """Refuse a table into which an upsert would not do what it says. Raises PipelineError."""
+        if self.keyed is None:
+            return
+        check_order(self.keyed, self.schema, table, self.name)
+        rule = connection.query(_RULE, oid)
+        is_filtered = connection.query("SELECT row_security_active(CAST(? AS oid))", oid)
+        found = Guarded(rule[0][0] if rule else None, is_filtered[0][0] == "t")
+        check_guarded(self.keyed, found, self.name)
 
     def _check_judged_alone(self, table: Sequence[TableColumn]) -> None:
         keys = self.keyed.keys if self.keyed else ()
@@ -383,12 +422,29 @@ class JdbcSink(Sink):
             if self.keyed is None:
                 names = self.schema.names
                 copy = statements.append_rows(self.table, names)
-                self._copy(connection, copy, frame, names)
+                left_out = self._copy(connection, copy, frame, names)
             else:
                 self._upsert(connection, frame, self.keyed, batch.truncation)
+                missing = statements.find_left_out(self.table, self.keyed)
+                left_out = int(connection.query(missing, oid)[0][0] or 0)
             self._check_types(connection, oid)
             connection.commit()
+        self._warn_of_left_out(batch, left_out)
         return NO_VERSION
+
+    def _warn_of_left_out(self, batch: Batch, count: int) -> None:
+        """Say once of a run that a trigger has taken rows out of a batch: PostgreSQL does not."""
+        if count and not self._warned_of_left_out:
+            self._warned_of_left_out = True
+            log.warning(
+                "%d %s of batch %d %s not in the table %s: a trigger of it leaves rows out, or "
+                "puts them elsewhere",
+                count,
+                "row" if count == 1 else "rows",
+                batch.number,
+                "is" if count == 1 else "are",
+                self.name,
+            )
 
     def _check_types(self, connection: Connection, oid: str) -> None:
         """Refuse a table whose columns have got types since the start that would change values:
@@ -475,16 +531,19 @@ class JdbcSink(Sink):
 
     def _copy(
         self, connection: Connection, statement: str, rows: DataFrame, names: Sequence[str]
-    ) -> None:
+    ) -> int:
+        """Run a COPY; return how many of the rows are not in its table."""
         from py4j.protocol import Py4JJavaError
 
         try:
             with contextlib.closing(self._chunks(rows, names)) as chunks:
-                self._copied_bytes = connection.copy(statement, chunks)
+                copied = connection.copy(statement, chunks)
         except Py4JJavaError as error:
             if any(cause.condition == NO_CHARACTER for cause in causes_of(error)):
                 self._finds_zeros = True
             raise
+        self._copied_bytes = copied.bytes
+        return copied.sent - copied.taken
 
     def _connect(self) -> Connection:
         return Connection(self.spark, self.database.url, self.database.properties())

@@ -196,6 +196,22 @@ def upsert_rows(
     )
 
 
+def find_left_out(name: TableName, keyed: KeyedTable) -> str:
+    """Return the query for how many keys of a batch the table lacks after it, with its oid.
+
+    Only a trigger before the INSERT leaves a row out: without one nothing is compared.
+    """
+    may_leave_out = (
+        "EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = CAST(? AS oid) AND NOT "
+        "g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7)"  # before, each row, insert
+    )
+    is_stored = "true" if keyed.deletes == "mark" else f"s.{identifier(DELETES)} IS NOT TRUE"
+    return (
+        f"SELECT count(*) FROM {_source(keyed)} AS s WHERE {may_leave_out} AND {is_stored} "
+        f"AND NOT EXISTS (SELECT FROM {name.sql()} AS t WHERE {same_key(keyed)})"
+    )
+
+
 def _source(keyed: KeyedTable) -> str:
     """Return the temporary table that has one row for each key of the batch."""
     return f"pg_temp.{identifier(FOLDED)}" if keyed.ignore_nulls else TEMPORARY

@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.spark.jvm.arrow_texts import ArrowBuffer, arrow_batches, reader_of
+from ottla.pipelines.spark.jvm.arrow_texts import Texts, arrow_batches, reader_of
 from ottla.pipelines.spark.jvm.attributes import java_class
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _WAITING: Final = 64
 """Tasks whose batches wait: a task has one at a time."""
 
 
-def streamed(texts: DataFrame) -> Generator[ArrowBuffer, None, None]:
+def streamed(texts: DataFrame) -> Generator[Texts, None, None]:
     """Return the texts of a frame with one column, those of a partition in their order, in Arrow's
     buffers.
 
@@ -110,14 +110,14 @@ class _Server:
         """Wait for a batch. Raises py4j's Py4JJavaError once the server is closed."""
         return self._java.accept()
 
-    def texts(self, connection: Any) -> Iterator[ArrowBuffer]:
+    def texts(self, connection: Any) -> Iterator[Texts]:
         """Return the texts of the batch that a connection brings, none without the token."""
         try:
             source = connection.getInputStream()
             if self._is_known(connection, source):
-                for buffer in self._reader.texts(source):
+                for found in self._reader.texts(source):
                     connection.getOutputStream().write(_TAKEN)
-                    yield buffer
+                    yield found
         finally:
             connection.close()
 

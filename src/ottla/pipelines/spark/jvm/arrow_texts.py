@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_frame
@@ -32,7 +32,14 @@ class ArrowBuffer(Protocol):
     def getBytes(self, index: int, stream: Any, length: int) -> Any: ...  # noqa: N802
 
 
-def chunks_of(texts: DataFrame) -> Iterator[ArrowBuffer]:
+class Texts(NamedTuple):
+    """The texts of some rows, one after the other."""
+
+    buffer: ArrowBuffer
+    rows: int
+
+
+def chunks_of(texts: DataFrame) -> Iterator[Texts]:
     """Return the texts of a frame with one column, one after the other, in Arrow's buffers.
 
     A buffer is valid until the next one is asked for. As many partitions as there are cores are
@@ -82,7 +89,7 @@ class BatchReader:
             array[index] = number
         return array
 
-    def all_texts(self, batches: Any) -> Iterator[ArrowBuffer]:
+    def all_texts(self, batches: Any) -> Iterator[Texts]:
         """Return the only column's values of some of Arrow's batches: a Java array of byte arrays.
 
         py4j would copy a byte array to Python and back, so Java itself passes each one on. Raises
@@ -93,7 +100,7 @@ class BatchReader:
             self.copy_array(batches, number, arguments, 0, 1)
             yield from self.texts(self.bytes_stream.newInstance(arguments))
 
-    def texts(self, source: Any) -> Iterator[ArrowBuffer]:
+    def texts(self, source: Any) -> Iterator[Texts]:
         """Return the only column's values of the batch in a Java stream; raises the same."""
         channel = self.read_channel(self.new_channel(source))
         batch = self.read_batch(channel, self.allocator)
@@ -104,7 +111,7 @@ class BatchReader:
                     "setting spark.sql.execution.arrow.compression.codec"
                 )
             # Which values are null, where each begins, and the values.
-            yield batch.getBuffers().get(2)
+            yield Texts(batch.getBuffers().get(2), int(batch.getLength()))
         finally:
             batch.close()
 

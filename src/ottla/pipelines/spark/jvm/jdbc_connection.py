@@ -18,7 +18,7 @@ from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_sessi
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ottla.pipelines.spark.jvm.arrow_texts import ArrowBuffer
+    from ottla.pipelines.spark.jvm.arrow_texts import Texts
 
 DRIVER: Final = "org.postgresql.Driver"
 PACKAGE: Final = "org.postgresql:postgresql:42.7.7"
@@ -34,9 +34,26 @@ KEEPALIVE: Final = {
     "tcp_keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-_SET_KEEPALIVE: Final = "; ".join(
-    f"SET LOCAL {name} = {value}" for name, value in KEEPALIVE.items()
+# The checkpoint counts a batch as done once its commit returns. With `off` it returns before the
+# commit is on the disk, and a crash of the server would take out the last ones, such as the
+# rejected rows of a batch without the batch.
+_WAIT_FOR_DISK: Final = (
+    "DO $$ BEGIN IF current_setting('synchronous_commit') = 'off' THEN "
+    "SET LOCAL synchronous_commit = local; END IF; END $$"
 )
+_SETTINGS: Final = "; ".join(
+    (*(f"SET LOCAL {name} = {value}" for name, value in KEEPALIVE.items()), _WAIT_FOR_DISK)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a COPY was given, and how many of the rows it has put into the table: a trigger may
+    leave some out."""
+
+    bytes: int
+    sent: int
+    taken: int
 
 
 class Connection:
@@ -53,7 +70,7 @@ class Connection:
         self._java: Any = self._driver.java.connect(url, properties)
         try:
             self._java.setAutoCommit(False)
-            self.execute(_SET_KEEPALIVE)
+            self.execute(_SETTINGS)
         except BaseException:
             self._java.close()
             raise
@@ -94,18 +111,20 @@ class Connection:
         finally:
             prepared.close()
 
-    def copy(self, statement: str, chunks: Iterable[ArrowBuffer]) -> int:
-        """Run a COPY with the text in some of Arrow's buffers; return how many bytes it has."""
+    def copy(self, statement: str, chunks: Iterable[Texts]) -> Copied:
+        """Run a COPY with the text in some of Arrow's buffers."""
         arguments = self._driver.new_arguments()
         arguments[0], arguments[1], arguments[2] = self._java, statement, _COPY_BUFFER_BYTES
         stream = self._driver.copy_stream.newInstance(arguments)
-        total = 0
-        for chunk in chunks:
-            count = int(chunk.readableBytes())
-            chunk.getBytes(0, stream, count)
+        total = sent = 0
+        for buffer, rows in chunks:
+            count = int(buffer.readableBytes())
+            buffer.getBytes(0, stream, count)
             total += count
+            sent += rows
+        taken = int(stream.endCopy())
         stream.close()
-        return total
+        return Copied(total, sent, taken)
 
     def commit(self) -> None:
         """Make what was done visible, all at once."""
