@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError
-from ottla.pipelines.checkpoint.identity import Identity
+from ottla.pipelines.checkpoint.identity import FILE, Identity
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.sinks.topic import task as topic_task
@@ -21,6 +21,7 @@ from ottla.pipelines.sinks.topic.sink import (
     fields_of,
     group_of,
     in_tasks,
+    kept_tasks,
 )
 from ottla.pipelines.spark.jvm.files import Files
 
@@ -114,6 +115,35 @@ def test_the_number_of_tasks_stays(spark: Any, tmp_path: Path) -> None:
         files.write(TASKS.name, damaged)
         with pytest.raises(PipelineError, match="is damaged"):
             TASKS.read(files)
+
+
+class Kept:
+    """A folder in memory."""
+
+    location = "file:/cp"
+
+    def __init__(self, **files: str) -> None:
+        self.files = files
+
+    def read(self, name: str) -> str | None:
+        return self.files.get(name)
+
+    def write(self, name: str, text: str) -> None:
+        self.files[name] = text
+
+    def delete(self, name: str) -> None:
+        del self.files[name]
+
+
+def test_a_checkpoint_that_has_lost_its_number_of_tasks_is_refused() -> None:
+    folder = Kept()
+    assert kept_tasks(folder) is None
+    TASKS.write(folder, 3)
+    folder.write(FILE, "{}")
+    assert kept_tasks(folder) == 3
+    folder.delete(TASKS.name)
+    with pytest.raises(PipelineError, match=r"^file:/cp/ottla-topic\.json is missing, which says"):
+        kept_tasks(folder)
 
 
 def test_a_checkpoint_belongs_to_one_topic() -> None:

@@ -28,7 +28,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.checkpoint import next_batch
-from ottla.pipelines.checkpoint.document import Document
+from ottla.pipelines.checkpoint.document import Document, Folder
+from ottla.pipelines.checkpoint.identity import FILE
 from ottla.pipelines.checkpoint.next_batch import Held, Planned, Refuse, Skip, decide, digest
 from ottla.pipelines.checkpoint.topic_watch import TopicWatch
 from ottla.pipelines.delivery import DeliveryGuarantee
@@ -77,6 +78,22 @@ def _read_tasks(document: dict[str, Any]) -> int:
 TASKS: Final = Document("ottla-topic.json", _read_tasks, lambda tasks: {"tasks": tasks})
 """The number of tasks of each batch, `{"version": 1, "tasks": n}`: it is written before the first
 batch and stays."""
+
+
+def kept_tasks(folder: Folder) -> int | None:
+    """Return the number of tasks that a checkpoint keeps, None for a new one.
+
+    Raises PipelineError for one that has lost it: by another number the rows of a batch that was
+    cut off would be divided otherwise, so that some are written twice and others never.
+    """
+    tasks = TASKS.read(folder)
+    if tasks is None and folder.read(FILE) is not None:
+        raise PipelineError(
+            f"{folder.location}/{TASKS.name} is missing, which says into how many tasks the rows "
+            "of a batch are divided. Restore it, or use a new checkpoint"
+        )
+    return tasks
+
 
 _WATCH_ADVICE: Final = "Use a new checkpoint to write the new topic from the beginning"
 
@@ -169,7 +186,7 @@ class TopicSink(Sink):
         partitions = len(state.latest)
         cores = self.spark.sparkContext.defaultParallelism
         self.topic_id = state.topic_id
-        self.tasks = TASKS.read(self._files) or max(1, min(partitions, cores))
+        self.tasks = kept_tasks(self._files) or max(1, min(partitions, cores))
         if partitions < self.tasks:
             raise PipelineError(
                 f"Topic {self.target.name!r} has {partitions} partitions, and the checkpoint "
