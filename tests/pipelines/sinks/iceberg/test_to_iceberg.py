@@ -586,12 +586,22 @@ def test_a_name_that_is_no_table_of_a_catalog_is_refused(job: Job, tmp_path: Pat
         to_iceberg(variant, job.table, checkpoint=tmp_path / "cp")
 
 
-def test_a_batch_frame_is_one_commit(job: Job, tmp_path: Path) -> None:
+def test_a_batch_frame_is_one_commit_to_the_table_itself(job: Job, tmp_path: Path) -> None:
     frame = job.spark.range(5).selectExpr("id", "named_struct('a b', id) AS `odd name`")
     for _ in range(2):
         to_iceberg(frame, job.table, checkpoint=tmp_path / "cp", partition_by="id")
     assert job.spark.table(job.table).count() == 10
     assert job.spark.sql(f"SELECT * FROM {job.table}.snapshots").count() == 2
+
+    with pytest.raises(PipelineError, match=r"branch_dev is no table but a branch, a tag or"):
+        to_iceberg(frame, f"{job.table}.branch_dev", checkpoint=tmp_path / "other")
+    job.spark.sql(f"ALTER TABLE {job.table} SET TBLPROPERTIES ('write.wap.enabled' = 'true')")
+    job.spark.conf.set("spark.wap.branch", "audit")
+    try:
+        with pytest.raises(PipelineError, match=r"has spark\.wap\.branch=audit, and the table"):
+            to_iceberg(frame, job.table, checkpoint=tmp_path / "cp", partition_by="id")
+    finally:
+        job.spark.conf.unset("spark.wap.branch")
 
 
 def test_the_guides_example_runs(job: Job, produce: Callable[..., None], tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ MARK: Final = "ottla.batch"
 """The property of a snapshot's summary that says which batch of which query it is."""
 WRITTEN: Final = "ottla.written"
 """The property of a table that a pipeline has begun to write to."""
+_PICKED: Final = "source-snapshot-id"
+"""What Iceberg gives to a snapshot of `cherrypick_snapshot` (SnapshotSummary)."""
+_PUBLISHES_LATER: Final = "write.wap.enabled"
 MAX_SNAPSHOTS: Final = 1_000
 """How many snapshots are looked at, from the latest backwards."""
 _ICEBERG: Final = "org.apache.iceberg.spark"
@@ -28,7 +31,8 @@ class Snapshot:
 
     `sequence`: the number of the commit, 0 in a table of Iceberg's first format. `parent`: the id
     of the one before it, which may have expired; None for the first one. `committed_ms`: when it
-    was committed, in ms since 1970.
+    was committed, in ms since 1970. `picked`: the id of the one whose rows a cherry-pick has
+    brought, None for others.
     """
 
     id: int
@@ -36,6 +40,7 @@ class Snapshot:
     metadata: str
     parent: int | None
     committed_ms: int
+    picked: int | None = None
 
 
 def has_iceberg(spark: SparkSession) -> bool:
@@ -60,6 +65,11 @@ class LoadedTable:
     def is_written(self) -> bool:
         """Tell whether a pipeline has begun to write to the table, however long ago."""
         return self._table.properties().get(WRITTEN) is not None
+
+    @property
+    def publishes_later(self) -> bool:
+        """Tell whether a session may write beside what readers see, until it is published."""
+        return bool(self._table.properties().get(_PUBLISHES_LATER) == "true")
 
     @property
     def location(self) -> str:
@@ -92,7 +102,7 @@ class LoadedTable:
         for _ in range(MAX_SNAPSHOTS):
             if found is None:
                 return
-            yield _snapshot(found)
+            yield self._snapshot(found)
             parent = found.parentId()
             # An expired one is known by its id alone.
             found = None if parent is None else self._table.snapshot(parent)
@@ -119,26 +129,32 @@ class LoadedTable:
         it: of those nothing is known. A table lists its snapshots in the order of their commits.
         """
         oldest = ancestors[-1] if ancestors else None
-        known = {one.id for one in ancestors}
+        known = {one.id for one in ancestors} | {one.picked for one in ancestors}
         found = []
         for raw in reversed(list(self._table.snapshots())[-MAX_SNAPSHOTS:]):
-            one = _snapshot(raw)
+            one = self._snapshot(raw)
             if oldest is not None and oldest.parent is not None and one.id == oldest.id:
                 break
             if one.id not in known:
                 found.append(one)
         return found
 
-
-def _snapshot(found: Any) -> Snapshot:
-    metadata, parent = found.summary().get(MARK), found.parentId()
-    return Snapshot(
-        int(found.snapshotId()),
-        int(found.sequenceNumber()),
-        str(metadata or ""),
-        None if parent is None else int(parent),
-        int(found.timestampMillis()),
-    )
+    def _snapshot(self, found: Any) -> Snapshot:
+        """Return what a snapshot says; a cherry-pick has the rows of another, and not its words."""
+        summary, parent, picked = found.summary(), found.parentId(), None
+        metadata = summary.get(MARK)
+        if metadata is None and (source := summary.get(_PICKED)) is not None:
+            picked = int(source)
+            origin = self._table.snapshot(picked)
+            metadata = None if origin is None else origin.summary().get(MARK)
+        return Snapshot(
+            int(found.snapshotId()),
+            int(found.sequenceNumber()),
+            str(metadata or ""),
+            None if parent is None else int(parent),
+            int(found.timestampMillis()),
+            picked,
+        )
 
 
 def committing(spark: SparkSession, metadata: str, write: Callable[[], object]) -> None:

@@ -22,6 +22,8 @@ from ottla.pipelines.sinks.iceberg.jvm import MARK, LoadedTable, committing
 from ottla.pipelines.sinks.iceberg.table import (
     add_columns,
     can_widen,
+    check_branch,
+    check_published,
     create,
     in_sql,
     load,
@@ -128,6 +130,10 @@ class IcebergSink(Sink):
         last = self.rejected(self.schema).held(query_id).batch
         return last is not None and last >= batch
 
+    def rejected_metadata(self) -> Iterable[str]:
+        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
+        return self.rejected(self.schema).metadata()
+
     def late(self, schema: StructType) -> IcebergSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return IcebergSink(self.spark, f"{self.table}_late", schema, "add")
@@ -162,9 +168,12 @@ class IcebergSink(Sink):
         """
         schema = self._table_schema()
         check_partition_by(self.partition_by, schema)
+        require_catalog(self.spark, self.table)
+        check_branch(self.spark, self.table)
         table = self._loaded()
         if table is None:
             return []
+        check_published(self.spark, self.table, table)
         check_partitioned(self.partition_by, table.partition_columns, self.name)
         there = self._schema_there()
         check_kind(self.keyed, self.name, self.schema, there)
@@ -319,6 +328,7 @@ class IcebergSink(Sink):
         session = frame.sparkSession
         table = LoadedTable(session, self.table)
         table.refresh()
+        check_published(session, self.table, table)
         before = table.current_id()
         # At-least-once may write a batch twice, and must not bring back the rows of an older one.
         once = batch.once or self.keyed is not None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PACKAGE: Final = f"org.apache.iceberg:iceberg-spark-runtime-4.0_{SCALA}:1.10.0"
 """Iceberg for PySpark 4.0, which was run."""
 _CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
+_OF_TABLE: Final = re.compile("(branch|tag|snapshot_id|at_timestamp)_")
+_PUBLISHED_LATER: Final = ("spark.wap.branch", "spark.wap.id")
 _NAME: Final = re.compile(r"([A-Za-z_]\w*)((?:\.\w+)+)")
 
 
@@ -54,6 +56,41 @@ def require_catalog(spark: SparkSession, name: str) -> None:
             f"'{setting}.warehouse': '/data/lake'}}), or with the settings of the catalog that you "
             "have"
         )
+
+
+def branch_of(name: str) -> tuple[str, str] | None:
+    """Return the table and the branch, the tag or the moment that a name may mean; None: no such.
+
+    Iceberg takes the last part for one where the parts before it are a table (SparkCatalog).
+    """
+    table, _, last = name.rpartition(".")
+    return (table, last) if _OF_TABLE.match(last) and table.count(".") > 0 else None
+
+
+def check_branch(spark: SparkSession, name: str) -> None:
+    """Refuse a branch: the snapshots of the table itself say which batches it has."""
+    found = branch_of(name)
+    if found is not None and spark.catalog.tableExists(found[0]):
+        raise PipelineError(
+            f"{name} is no table but a branch, a tag or a moment of {found[0]}, and a pipeline "
+            f"writes to the table itself, whose snapshots say what it has: write "
+            f"target={found[0]!r}, or a table of its own"
+        )
+
+
+def check_published(session: SparkSession, name: str, table: LoadedTable) -> None:
+    """Refuse a session whose writes are not in the table until they are published.
+
+    A start would not find such batches, and would write them again.
+    """
+    for setting in _PUBLISHED_LATER:
+        value = session.conf.get(setting, None)
+        if value and table.publishes_later:
+            raise PipelineError(
+                f"The session has {setting}={value}, and the table {name} write.wap.enabled: a "
+                "batch would not be in the table until somebody publishes it, and a start would "
+                f"not find it. Leave the setting out: spark.conf.unset({setting!r})"
+            )
 
 
 def load(spark: SparkSession, name: str) -> LoadedTable | None:
