@@ -110,6 +110,11 @@ KAFKA = "org.apache.kafka.common.errors."
              "Add the column that tells them apart to keys="],
         ),
         (
+            [Cause("io.D", "This table is configured to only allow appends. If you would like",
+                   "DELTA_CANNOT_MODIFY_APPEND_ONLY")],
+            ["takes appended rows alone (delta.appendOnly), and a batch with keys changes rows"],
+        ),
+        (
             [Cause("io.D", "NOT NULL constraint violated for column: word.\n",
                    "DELTA_NOT_NULL_CONSTRAINT_VIOLATED")],
             ["the column word is NOT NULL there and null in the row"],

@@ -833,6 +833,10 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(iceberg, "LoadedTable", FakeTable)
     patch.setattr(iceberg, "load", FakeTable)
     patch.setattr(iceberg, "require_catalog", nothing)
+    patch.setattr(iceberg, "check_branch", nothing)
+    patch.setattr(iceberg, "check_published", nothing)
+    for sink in (delta.DeltaSink, iceberg.IcebergSink, jdbc.JdbcSink):
+        patch.setattr(sink, "rejected_metadata", lambda _: ())
     patch.setattr(iceberg, "committing", committing)
     patch.setattr(iceberg, "set_written", set_written)
     patch.setattr(iceberg, "mark", lambda frame, *_: frame)

@@ -34,13 +34,14 @@ LAST = CommitMetadata("q", "query-1", 7, "cluster", {"t": "id-t"}, {"t": {0: 8, 
 class Table:
     """A table with these commits; `check_start` is noted."""
 
-    name = "flights"
+    name = short_name = "flights"
     capabilities = Capabilities()
 
     def __init__(
         self, *commits: CommitMetadata, keyed: KeyedTable | None = None, forgets: str = ""
     ) -> None:
         self.commits = commits
+        self.rejected: tuple[CommitMetadata, ...] = ()
         self.forgets = lambda: forgets
         self.keyed = keyed
         self.checked: list[tuple[str, bool]] = []
@@ -56,6 +57,9 @@ class Table:
 
     def metadata(self) -> list[str]:
         return [commit.text() for commit in self.commits]
+
+    def rejected_metadata(self) -> list[str]:
+        return [commit.text() for commit in self.rejected]
 
     def check_start(self, topic: str, *, continues: bool) -> None:
         self.checked.append((topic, continues))
@@ -98,6 +102,23 @@ def test_a_table_that_may_have_had_the_topic_needs_explicit_offsets(starting: st
     assert start(table, source({0: 10, 1: 3})) == Start({"t": {0: 10, 1: 3}})
     # Of the topic that a commit names all is known.
     assert start(Table(LAST, forgets="some"), source("table")).offsets == {"t": {0: 8, 1: 5}}
+
+
+def test_rejected_rows_of_records_that_are_read_again_are_said() -> None:
+    """RESTORE TABLE takes batches out of a table, and leaves their rejected rows beside it."""
+    table = Table(LAST)
+    for beside in ((), (LAST,), (replace(LAST, offsets={"t": {0: 3, 1: 5}}),)):
+        table.rejected = beside
+        assert len(start(table, source("table")).notices) == 1
+    table.rejected = (replace(LAST, batch=9, offsets={"t": {0: 10, 1: 5}}),)
+    _, said = start(table, source("table")).notices
+    assert said == (
+        "The records of topic 't' from offset 8 in partition 0 on are read again, up to offset 10 "
+        "in partition 0: those that were rejected are in flights_rejected already, and will be "
+        "there twice. Where that matters, delete them there"
+    )
+    table.rejected = (replace(table.rejected[0], topic_ids={"t": "another"}),)
+    assert len(start(table, source("table")).notices) == 1
 
 
 def test_a_query_without_topics_asks_the_table_once() -> None:

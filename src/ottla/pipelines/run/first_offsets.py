@@ -75,7 +75,7 @@ def first_offsets(
             _check_known(sink, source.name)
         if source.starting == "table":
             offsets, notice = _from_table(on_lost, sink, state, cluster, last)
-            start.notices.append(notice)
+            start.notices += [notice, *_rejected_again(sink, state, offsets)]
             start.due += _due(source, last)
             if last is not None:
                 start.after = tuple(dict.fromkeys((*start.after, *last.after, last.query_id)))
@@ -224,6 +224,24 @@ def _check_repeat(
             "replace newer rows. Write topic(..., starting='table'), name the column that orders "
             "the records in order_by, or use a new table"
         )
+
+
+def _rejected_again(sink: Sink, state: TopicState, offsets: Mapping[int, int]) -> list[str]:
+    """Return which records are read again whose rejected rows stay beside a table that was set
+    back."""
+    last = latest_of_topics(sink.rejected_metadata(), [state.name]).get(state.name)
+    if last is None or last.topic_ids[state.name] != state.topic_id:
+        return []
+    ends = last.offsets[state.name]
+    again = {p: at for p, at in offsets.items() if at < ends.get(p, at)}
+    if not again:
+        return []
+    return [
+        f"The records of topic {state.name!r} from {shown(again)} on are read again, up to "
+        f"{shown({p: ends[p] for p in again})}: those that were rejected are in "
+        f"{sink.short_name}_rejected already, and will be there twice. Where that matters, delete "
+        "them there"
+    ]
 
 
 def _due(source: Source, last: CommitMetadata | None) -> list[PendingReject]:

@@ -63,6 +63,12 @@ class Commit:
             return self.parameters["queryId"], int(self.parameters["epochId"])
         return None
 
+    @property
+    def cloned_from(self) -> str:
+        """The table whose rows this commit has brought (CLONE), empty for other commits."""
+        is_clone = "isShallow" in self.parameters and "sourceVersion" in self.parameters
+        return str(self.parameters.get("source") or "another table") if is_clone else ""
+
 
 class _History:
     """The commits of one version of a table, each read when it is asked for, and once."""

@@ -243,6 +243,10 @@ class Sink(ABC):
         """Tell whether the rejected rows up to a batch of the query are written."""
         raise NotImplementedError(f"{self.name} keeps no rejected rows")
 
+    def rejected_metadata(self) -> Iterable[str]:
+        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
+        return ()
+
     def late(self, schema: StructType) -> Sink:
         """Return the target of the rows older than the watermark: `<target>_late`."""
         raise NotImplementedError(f"{self.name} keeps no late rows")

@@ -232,6 +232,18 @@ def test_a_table_that_queries_wrote_may_have_forgotten_what_they_read(
     assert sink(monkeypatch, Table()).forgets() == ""
 
 
+def test_a_clone_does_not_say_which_batches_its_rows_are_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its history begins with the CLONE, and it knows none of the queries that wrote the rows."""
+    clone = {"source": "delta.`file:/lake/a`", "sourceVersion": "3", "isShallow": "true"}
+    table = Table(ROW)
+    monkeypatch.setattr(table, "commits", lambda: [Commit(1, "", {}), Commit(0, "", clone)])
+    assert sink(monkeypatch, table).forgets() == (
+        "it has rows of delta.`file:/lake/a` by CLONE, which does not bring the commits of queries"
+    )
+
+
 def test_what_the_table_says_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table(ROW, writers={"query-1": 4})
     made = sink(monkeypatch, table)

@@ -120,6 +120,12 @@ FAILURES: Final = (
     ),
     Known(_null_refused, condition="DELTA_NOT_NULL_CONSTRAINT_VIOLATED", retry=CONSTRAINT),
     Known(
+        "The table {target} takes appended rows alone (delta.appendOnly), and a batch with keys "
+        "changes rows. ALTER TABLE ... SET TBLPROPERTIES ('delta.appendOnly' = 'false'), or leave "
+        "keys out",
+        condition="DELTA_CANNOT_MODIFY_APPEND_ONLY",
+    ),
+    Known(
         "Another run uses the checkpoint {checkpoint}, and one must end. Stop one of them, then "
         "start again: the batches are in the table once",
         condition="DELTA_CONCURRENT_TRANSACTION",

@@ -157,6 +157,10 @@ class DeltaSink(Sink):
         location = self.target.rejected(self.spark).location
         return bool(location) and DeltaTable(self.spark, location).holds(query_id, batch)
 
+    def rejected_metadata(self) -> Iterable[str]:
+        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
+        return self.rejected(self.schema).metadata()
+
     def late(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside(self.target.late(self.spark), schema)
@@ -266,9 +270,14 @@ class DeltaSink(Sink):
             )
 
     def forgets(self) -> str:
-        """Return that Delta has removed commits of queries from the table's history."""
+        """Return that Delta has removed commits of queries from the table's history, or that it
+        never had them.
+        """
         if not self.target.location:
             return ""
+        cloned = (commit.cloned_from for commit in still_held(self.table.commits()))
+        if source := next(filter(None, cloned), ""):
+            return f"it has rows of {source} by CLONE, which does not bring the commits of queries"
         snapshot = self.table.snapshot()
         if not snapshot.transactions() and _WRITERS_KEPT not in snapshot.properties():
             return ""  # no query has written to it
