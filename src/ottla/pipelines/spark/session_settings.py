@@ -22,6 +22,7 @@ KEPT: Final = (
     "spark.sql.legacy.sizeOfNull",
     "spark.sql.legacy.timeParserPolicy",
     "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.parquet.outputTimestampType",
     "spark.sql.timestampType",
 )
 """By these, and its time zone, Spark makes other values, or other texts, of the same row. A
