@@ -25,9 +25,9 @@ from ottla.protocol.errors import ErrorCode
 from ottla.protocol.messages import messages_of
 from ottla.share.shard import ShareShard
 from simulation.cluster import OFFSETS, SHARE_STATES, TOPIC, Cluster
-from simulation.connection import RETRY_S, Connections, NoAnswerError
-from simulation.process import Process
+from simulation.connection import RETRY_S, NoAnswerError
 from simulation.replay import loaded
+from simulation.share_lives import ShareLives
 from simulation.share_requests import (
     LEAVES,
     Run,
@@ -65,37 +65,27 @@ class ShareDeletions:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._random = Random(f"{cluster.seed} share deletions")
-        self._connections = Connections("share-deletions", cluster.addresses)
+        self._client = ShareLives(cluster, "share-deletions", "10.0.8.1", GROUP, TOPIC)
+        self._connections = self._client.connections
         self._topic_id: UUID | None = None
         self._open: dict[tuple[int, str], tuple[int, int, list[Run]]] = {}
         """By broker and member, share sessions that may be there: a partition, the next epoch, and
         which records it has. A leader with one goes on with what it knows of the group."""
-        self._is_stopping = False
-        self._has_stopped = False
         self.deleted = 0
         """Deletions that were confirmed."""
 
     async def start(self) -> None:
-        """Begin the first life; the group begins at the earliest record."""
-        await self._cluster.operator.set_group_config(GROUP, share_auto_offset_reset="earliest")
-        self._cluster.loop.start_in(Process("10.0.8.1"), self._run)
+        """Begin the first life."""
+        await self._client.start(self._whole_life, NoAnswerError, Violation)
 
-    async def _run(self) -> None:
-        while not self._is_stopping:
-            try:
-                await self._life(is_checked=False)
-                await self._change_offsets()
-                await self._delete(self._cluster.pace.s(5))
-            except (NoAnswerError, Violation):
-                self._connections.forget_coordinator(GROUP)
-                await asyncio.sleep(RETRY_S)
-        self._has_stopped = True
+    async def _whole_life(self) -> None:
+        await self._life(is_checked=False)
+        await self._change_offsets()
+        await self._delete(self._cluster.pace.s(5))
 
     async def settle(self) -> None:
         """Once all is healed: what must hold of two lives and their ends. Raises Violation."""
-        self._is_stopping = True
-        while not self._has_stopped:
-            await asyncio.sleep(RETRY_S)
+        await self._client.stop()
         invariants = self._cluster.invariants
         if any(map(invariants.forgiven, (TOPIC, OFFSETS, SHARE_STATES))):
             return  # what was lost may have been the deletion
@@ -166,14 +156,14 @@ class ShareDeletions:
                     for topic in answer.assignment.topic_partitions:
                         self._topic_id = topic.topic_id
                         assigned += topic.partitions
-            if self._is_stopping and not self._has_stopped:
+            if self._client.is_last:
                 break
             await asyncio.sleep(RETRY_S)
         return sorted(assigned)
 
     async def _beat(self, member: str, epoch: int) -> Any:
         request = heartbeat(GROUP, TOPIC, member, epoch)
-        return await self._ask_coordinator(request)
+        return await self._client.ask_coordinator(request)
 
     async def _read(self, member: str, partition: int) -> None:
         """Some records of a partition, which are accepted; then the session may end."""
@@ -258,28 +248,13 @@ class ShareDeletions:
         count = self._random.choice(most)
         topic_id = self._topic_id
         request = share_fetch(GROUP, member, topic_id, partition, epoch, accepts, count)
-        return await self._ask(leader, partition, request)
+        return await self._client.ask(leader, partition, request)
 
     async def _end(self, leader: int, member: str, partition: int, accepts: list[Run]) -> None:
         """Accepts these, and ends the session."""
         request = session_end(GROUP, member, self._topic_id, partition, accepts)
-        await self._ask(leader, partition, request)
+        await self._client.ask(leader, partition, request)
         self._open.pop((leader, member), None)
-
-    async def _ask(self, broker: int, partition: int, request: Any) -> Any:
-        try:
-            return await self._connections.ask(broker, request, 1_500)
-        except NoAnswerError:
-            self._connections.forget_leader(TOPIC, partition)
-            raise
-
-    async def _ask_coordinator(self, request: Any) -> Any:
-        broker = await self._connections.coordinator(GROUP)
-        try:
-            return await self._connections.ask(broker, request, 1_500)
-        except NoAnswerError:
-            self._connections.forget_coordinator(GROUP)
-            raise
 
     # Its end.
 
@@ -297,7 +272,7 @@ class ShareDeletions:
             request = build.AlterShareGroupOffsetsRequest(group_id=GROUP, topics=(topic,))
         else:
             return
-        await self._ask_coordinator(request)
+        await self._client.ask_coordinator(request)
 
     async def _delete(self, within_s: float) -> None:
         """Until it is confirmed. Raises Violation if that takes too long."""

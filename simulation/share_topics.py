@@ -33,9 +33,9 @@ from simulation.batches import produce
 from simulation.broker import FIRST_WALL_MS
 from simulation.clients import batches_of
 from simulation.cluster import OFFSETS, SHARE_STATES, Cluster
-from simulation.connection import RETRY_S, Connections, NoAnswerError
-from simulation.process import Process
+from simulation.connection import RETRY_S, NoAnswerError
 from simulation.replay import loaded
+from simulation.share_lives import ShareLives
 from simulation.share_requests import (
     LEAVES,
     Run,
@@ -69,34 +69,22 @@ class ShareTopics:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._random = Random(f"{cluster.seed} share topics")
-        self._connections = Connections("share-topics", cluster.addresses)
+        self._client = ShareLives(cluster, "share-topics", "10.0.8.2", GROUP, PASSING)
+        self._connections = self._client.connections
         self._member = ""
         self._epoch = 0
         self._lives: dict[UUID, int] = {}
         self._accepted: dict[tuple[UUID, int], set[int]] = {}
         """Offsets, by topic id and partition."""
-        self._is_stopping = False
-        self._has_stopped = False
 
     async def start(self) -> None:
-        """Begin the first life; the group begins at the earliest record."""
-        await self._cluster.operator.set_group_config(GROUP, share_auto_offset_reset="earliest")
-        self._cluster.loop.start_in(Process("10.0.8.2"), self._run)
-
-    async def _run(self) -> None:
-        while not self._is_stopping:
-            try:
-                await self._life(is_checked=False)
-            except (NoAnswerError, _TooLongError, Violation):
-                self._connections.forget_coordinator(GROUP)
-                await asyncio.sleep(RETRY_S)
-        self._has_stopped = True
+        """Begin the first life."""
+        life = partial(self._life, is_checked=False)
+        await self._client.start(life, NoAnswerError, _TooLongError, Violation)
 
     async def settle(self) -> None:
         """Once all is healed. Raises Violation."""
-        self._is_stopping = True
-        while not self._has_stopped:
-            await asyncio.sleep(RETRY_S)
+        await self._client.stop()
         try:
             await self._delete_topic()
             await asyncio.sleep(LATE_S)
@@ -142,7 +130,7 @@ class ShareTopics:
             await asyncio.sleep(RETRY_S)
 
     def _check_time(self, until_s: float, why: str) -> None:
-        if self._cluster.loop.time() > until_s or (self._is_stopping and not self._has_stopped):
+        if self._cluster.loop.time() > until_s or self._client.is_last:
             raise _TooLongError(why)
 
     async def _write(self, topic_id: UUID, partition: int, count: int) -> None:
@@ -196,11 +184,11 @@ class ShareTopics:
             before, leader = leader, await self._connections.leader(PASSING, partition)
             if leader != before:
                 held, epoch, has_moved = [], 0, before >= 0
-            place = self._place(partition)
+            leadership = self._leadership(partition)
             acks, held = held, []
             limit = self._random.randrange(1, 8)
             request = share_fetch(GROUP, self._member, topic_id, partition, epoch, acks, limit)
-            answer = await self._ask(leader, partition, request)
+            answer = await self._client.ask(leader, partition, request)
             epoch += 1
             if answer.error_code is not ErrorCode.none:
                 epoch = 0
@@ -208,7 +196,10 @@ class ShareTopics:
                 self._check_values(topic_id, part)
                 held = runs_of(part.acquired_records)
                 delivered = {each for first, last in held for each in range(first, last + 1)}
-                is_sure = place == self._place(partition) and place[0] == (topic_id, leader)
+                is_sure = leadership == self._leadership(partition) and leadership[0] == (
+                    topic_id,
+                    leader,
+                )
                 if delivered & accepted and is_sure and not self._is_forgiven():
                     self._cluster.fail(
                         f"share group {GROUP}, {PASSING}-{partition}: {delivered & accepted} were "
@@ -227,7 +218,7 @@ class ShareTopics:
                     self._connections.forget_leader(PASSING, partition)
                     await asyncio.sleep(RETRY_S)
 
-    def _place(self, partition: int) -> tuple[tuple[UUID | None, int], int]:
+    def _leadership(self, partition: int) -> tuple[tuple[UUID | None, int], int]:
         """Topic id, leader and its epoch, as the tree has them."""
         state = self._cluster.state(PASSING, partition)
         leader, epoch = (-1, -1) if state is None else (state["leader"], state["leader_epoch"])
@@ -250,21 +241,11 @@ class ShareTopics:
     # Requests.
 
     async def _beat(self, epoch: int) -> Any:
-        broker = await self._connections.coordinator(GROUP)
-        try:
-            request = heartbeat(GROUP, PASSING, self._member, epoch)
-            return await self._connections.ask(broker, request, 1_500)
-        except NoAnswerError:
-            self._connections.forget_coordinator(GROUP)
-            self._member = ""  # nobody knows what became of it
-            raise
+        request = heartbeat(GROUP, PASSING, self._member, epoch)
+        return await self._client.ask_coordinator(request, self._forget_member)
 
-    async def _ask(self, broker: int, partition: int, request: Any) -> Any:
-        try:
-            return await self._connections.ask(broker, request, 1_500)
-        except NoAnswerError:
-            self._connections.forget_leader(PASSING, partition)
-            raise
+    def _forget_member(self) -> None:
+        self._member = ""
 
     # The end.
 
