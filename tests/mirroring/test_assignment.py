@@ -15,7 +15,7 @@ from ottla.mirroring.assignment import Assignment
 from ottla.mirroring.events import Event
 from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.share import Share
-from ottla.mirroring.target_writer import MAX_POSITIONS
+from ottla.mirroring.target_producer import MAX_POSITIONS
 from ottla.mirroring.topic_plan import SourceTopic, TopicPlan
 
 COUNT = 2 * MAX_POSITIONS + 1

@@ -25,7 +25,7 @@ from ottla.client.admin.topics import add_partitions, delete_topic
 from ottla.client.client import Client
 from ottla.client.errors import ClientError
 from ottla.client.topic_partition import TopicPartition as Partition
-from ottla.mirroring import events, map_reader, open_entries, target_writer, transaction_size
+from ottla.mirroring import events, map_reader, open_entries, target_producer, transaction_size
 from ottla.mirroring.mirror import MirrorError
 from ottla.mirroring.open_entries import MAX_JOINED
 from ottla.mirroring.topics import own_settings
@@ -426,7 +426,7 @@ def test_a_large_record_and_small_batches(brokers: Brokers) -> None:
 
 def test_a_slow_link(brokers: Brokers, monkeypatch: pytest.MonkeyPatch) -> None:
     """The target takes 1 MB/s, and a transaction has two seconds."""
-    monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", 2.0)
+    monkeypatch.setattr(target_producer, "DELIVERED_WITHIN_S", 2.0)
     monkeypatch.setattr(transaction_size, "QUICK_S", 0.2)
     source, _ = brokers
     name = name_of("slow")
@@ -482,17 +482,18 @@ def test_another_program_writes_between(brokers: Brokers, is_expected: bool) -> 
             if len(records) < 3 or values_of(target, name)[0].count(b"other"):
                 add(partition, records)
                 return
-            produced = writer._produce
+            producer: Any = run.mirror._producer
+            produced = producer.produce
 
             def produce_in_between(to: str, value: Any, key: Any, **options: Any) -> None:
                 produced(to, value, key, **options)
                 if value == records[0].value():
-                    assert writer._producer.flush(30) == 0
+                    assert producer._producer.flush(30) == 0
                     produce(target, name, b"other")
 
-            writer._produce = produce_in_between
+            producer.produce = produce_in_between
             add(partition, records)
-            writer._produce = produced
+            producer.produce = produced
 
         writer.add = added
         run.to_the_end()

@@ -9,7 +9,7 @@ import pytest
 from ottla.mirroring import mirror_file
 from ottla.mirroring.mirror_file import MirrorFileError, mirror_of, read_mirror_file
 from ottla.mirroring.spec import EXCLUDED_SETTINGS, MAX_COMMIT_EVERY_S, MirrorSpec
-from ottla.mirroring.target_writer import DELIVERED_WITHIN_S
+from ottla.mirroring.target_producer import DELIVERED_WITHIN_S
 
 
 def read(folder: Path, text: str) -> mirror_file.MirrorFile:

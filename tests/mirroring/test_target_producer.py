@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import SimpleNamespace
+from functools import partial
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from ottla.client.topic_partition import TopicPartition
-from ottla.mirroring import target_writer
+from ottla.mirroring import target_producer
 from ottla.mirroring.clusters import Side
 from ottla.mirroring.group_member import GroupMember
 from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter, TransactionFailed
+from ottla.mirroring.target_producer import MAX_POSITIONS, TargetProducer, TransactionFailed
+from ottla.mirroring.target_writer import TargetWriter
+from ottla.mirroring.written_records import Piece
 
 
 class StuckProducer:
@@ -48,16 +50,16 @@ class StuckProducer:
 
 
 @pytest.fixture
-def producer() -> StuckProducer:
+def stuck() -> StuckProducer:
     return StuckProducer()
 
 
 @pytest.fixture
-def writer(producer: StuckProducer) -> Iterator[Any]:
+def producer(stuck: StuckProducer) -> Iterator[Any]:
     side = Side("127.0.0.1:1", {"bootstrap.servers": "127.0.0.1:1"}, "target")
     member = GroupMember(MirrorSpec(), side, lambda: None)
-    made: Any = TargetWriter(MirrorSpec(), side, member)
-    made._producer = producer
+    made: Any = TargetProducer(MirrorSpec(), side, member)
+    made._producer = stuck
     yield made
     made.close()
     member.close()
@@ -69,41 +71,41 @@ def reason(code: str) -> Any:
 
 
 def test_what_is_behind_a_failed_record_says_why_it_failed(
-    writer: Any, producer: StuckProducer
+    producer: Any, stuck: StuckProducer
 ) -> None:
     """Records in the middle are not reported, and those behind them are only purged."""
-    writer._open()
-    producer.failed_by = reason("MSG_SIZE_TOO_LARGE")
+    producer.open()
+    stuck.failed_by = reason("MSG_SIZE_TOO_LARGE")
     with pytest.raises(TransactionFailed) as caught:
-        writer._produce("t", b"x", None, partition=0)
+        producer.produce("t", b"x", None, partition=0)
     assert caught.value.is_too_large
     for code in ("_STATE", "_PURGE_QUEUE", "_PURGE_INFLIGHT"):
-        assert writer._failed(reason(code)).is_too_large
-    assert not writer._failed(reason("_MSG_TIMED_OUT")).is_too_large
+        assert producer._failed(reason(code)).is_too_large
+    assert not producer._failed(reason("_MSG_TIMED_OUT")).is_too_large
 
 
-def test_the_first_record_that_failed_counts(writer: Any) -> None:
+def test_the_first_record_that_failed_counts(producer: Any) -> None:
     """Not those that were purged, whichever is reported first."""
-    delivered = writer._reports_to(SimpleNamespace(reported=[]))
+    delivered = TargetWriter(MirrorSpec(), producer)._reports_to(Piece([]))
     for topic, code in (("t", "_PURGE_QUEUE"), ("u", "MSG_SIZE_TOO_LARGE"), ("v", "_STATE")):
         record = type("Record", (), {"topic": lambda _, topic=topic: topic})
         delivered(reason(code), record())
-    assert writer._problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
-    assert writer._refusing == "u"
+    assert producer._problem.code() == KafkaError.MSG_SIZE_TOO_LARGE
+    assert producer._refusing == "u"
 
 
 def test_a_transaction_is_given_up_before_the_target_ends_it(
-    writer: Any, producer: StuckProducer, monkeypatch: pytest.MonkeyPatch
+    producer: Any, stuck: StuckProducer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That would look like another process of the same name. All its waits count together."""
-    assert target_writer.DELIVERED_WITHIN_S * 1000 < target_writer.TRANSACTION_TIMEOUT_MS
-    monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", 0.0)
-    for wait in (writer._flush, writer._await_older):
-        writer._open()
+    assert target_producer.DELIVERED_WITHIN_S * 1000 < target_producer.TRANSACTION_TIMEOUT_MS
+    monkeypatch.setattr(target_producer, "DELIVERED_WITHIN_S", 0.0)
+    for wait in (producer.flush, partial(producer.await_delivered, 0)):
+        producer.open()
         with pytest.raises(TransactionFailed, match="not acknowledged") as caught:
             wait()
-        assert (caught.value.is_late, caught.value.unacknowledged) == (True, len(producer))
-        writer.abort()
+        assert (caught.value.is_late, caught.value.unacknowledged) == (True, len(stuck))
+        producer.abort()
 
 
 class Taking(StuckProducer):
@@ -126,9 +128,11 @@ class Taking(StuckProducer):
         pass
 
 
-def test_no_request_has_too_many_positions(writer: Any) -> None:
-    writer._producer = producer = Taking()
+def test_no_request_has_too_many_positions(producer: Any) -> None:
+    producer._producer = taking = Taking()
     position = Position(7, Origin("id", "id", ("cluster",)))
     partitions = [TopicPartition("t", index) for index in range(MAX_POSITIONS + 1)]
-    writer.commit(dict.fromkeys(partitions, position), {"t": "t"}, {}, lambda: None)
-    assert producer.offsets == [MAX_POSITIONS, 1]
+    TargetWriter(MirrorSpec(), producer).commit(
+        dict.fromkeys(partitions, position), {"t": "t"}, {}, lambda: None
+    )
+    assert taking.offsets == [MAX_POSITIONS, 1]

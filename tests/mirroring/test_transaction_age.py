@@ -12,8 +12,8 @@ from confluent_kafka import KafkaError
 from tests.mirroring.conftest import Run
 from tests.mirroring.test_mirror import Brokers, name_of, values_of
 
-from ottla.mirroring import events, target_writer
-from ottla.mirroring.target_writer import TakenOverError
+from ottla.mirroring import events, target_producer
+from ottla.mirroring.target_producer import TakenOverError
 from ottla.mirroring.transaction_age import TransactionAge, may_have_timed_out
 from ottla.testing import Broker
 
@@ -71,9 +71,9 @@ def test_a_mirror_that_was_stopped_goes_on(
     hasty: Brokers, monkeypatch: pytest.MonkeyPatch, within_s: float
 ) -> None:
     """No other process has its name."""
-    monkeypatch.setattr(target_writer, "TRANSACTION_TIMEOUT_MS", TIMEOUT_MS)
-    monkeypatch.setattr(target_writer, "DELIVERED_WITHIN_S", within_s)
-    monkeypatch.setattr(target_writer, "MEMBER_LOOK_S", 0.2)
+    monkeypatch.setattr(target_producer, "TRANSACTION_TIMEOUT_MS", TIMEOUT_MS)
+    monkeypatch.setattr(target_producer, "DELIVERED_WITHIN_S", within_s)
+    monkeypatch.setattr(target_producer, "MEMBER_LOOK_S", 0.2)
     source, target = hasty
     name = name_of("stopped")
     source.create_topic(name).produce("a", "b", "c")
@@ -95,10 +95,10 @@ def test_another_process_is_told_from_a_timeout(hasty: Brokers) -> None:
         with Run(source, target, **spec) as other:
             source.topic(name).produce("d")
             other.to_the_end()
-            writer: Any = run.mirror._writer
-            writer.is_open = writer._is_ended = True
+            producer: Any = run.mirror._producer
+            producer.is_open = producer._is_ended = True
             with pytest.raises(TakenOverError):
-                writer.abort()
+                producer.abort()
             source.topic(name).produce("e")
             other.to_the_end()
     assert values_of(target, name) == {0: [b"a", b"b", b"c", b"d", b"e"]}

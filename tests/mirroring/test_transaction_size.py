@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.mirroring.target_writer import DELIVERED_WITHIN_S
+from ottla.mirroring.target_producer import DELIVERED_WITHIN_S
 from ottla.mirroring.transaction_size import (
     FIRST_BYTES,
     GROWTH,

@@ -20,7 +20,7 @@ from ottla.mirroring.position import LastRecord, Origin, Position
 from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, Read
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import LATE, TransactionFailed
+from ottla.mirroring.target_producer import LATE, TransactionFailed
 from ottla.mirroring.topic_plan import SourceTopic, TopicPlan
 from ottla.mirroring.transaction_size import FIRST_BYTES, MIN_BYTES
 
@@ -29,7 +29,7 @@ ONE, TWO = TopicPartition("t", 0), TopicPartition("u", 0)
 
 
 class FakeWriter:
-    """Holds what was added, by partition; and is the member."""
+    """Holds what was added, by partition; and is the producer and the member."""
 
     def __init__(self) -> None:
         self.shares = frozenset({ONE, TWO})
@@ -118,7 +118,7 @@ def loop(told: list[Event], monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(identity, "LOOK_PAUSE_S", 0.0)
     made: Any = Mirror(MirrorSpec(), side, side, told.append)
     made._source, made._target = FakeClient(), FakeClient()
-    made._writer = made._member = FakeWriter()
+    made._producer = made._writer = made._member = FakeWriter()
     made._assignment = Assignment(
         made._source,
         made._target,

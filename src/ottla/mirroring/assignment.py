@@ -18,7 +18,8 @@ from ottla.mirroring.group_member import GroupMember
 from ottla.mirroring.lost_positions import LostPositions
 from ottla.mirroring.position import Origin, Position
 from ottla.mirroring.share import Share
-from ottla.mirroring.target_writer import MAX_POSITIONS, TargetWriter
+from ottla.mirroring.target_producer import MAX_POSITIONS
+from ottla.mirroring.target_writer import TargetWriter
 from ottla.mirroring.topic_plan import TopicPlan
 
 STABLE_WITHIN_S: Final = 1.0

@@ -27,7 +27,8 @@ from ottla.mirroring.share import Share
 from ottla.mirroring.source_end import SourceEnd
 from ottla.mirroring.source_reader import News, SourceReader
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.target_writer import TargetWriter, TransactionFailed
+from ottla.mirroring.target_producer import TargetProducer, TransactionFailed
+from ottla.mirroring.target_writer import TargetWriter
 from ottla.mirroring.topic_plan import TopicPlan
 from ottla.mirroring.transaction_size import TransactionSize
 from ottla.wording.errors import ReportedError
@@ -87,6 +88,7 @@ class Mirror:
         self._reader: SourceReader
         self._member: GroupMember
         self._assignment: Assignment
+        self._producer: TargetProducer
         self._writer: TargetWriter
         self._share = Share()
         self._plan = TopicPlan()
@@ -141,9 +143,10 @@ class Mirror:
         self._ending.callback(self._reader.close)
         self._member = GroupMember(self._spec, target, self._note_change)
         self._ending.callback(self._member.close)
-        self._writer = TargetWriter(self._spec, target, self._member)
-        self._writer.begin()
-        self._ending.callback(self._writer.close)
+        self._producer = TargetProducer(self._spec, target, self._member)
+        self._producer.begin()
+        self._ending.callback(self._producer.close)
+        self._writer = TargetWriter(self._spec, self._producer)
         self._assignment = Assignment(
             self._source,
             self._target,
@@ -202,7 +205,7 @@ class Mirror:
     def _turn(self) -> None:
         try:
             self._member.poll(0)
-            self._writer.check()
+            self._producer.check()
             self.keeper.looks_after_groups = self._member.looks_after_groups
             self.keeper.check()
             if self.keeper.plan is not self._plan:
@@ -286,7 +289,7 @@ class Mirror:
                 wanted, limit_bytes = {}, self._size.limit_bytes
         self._write(wanted)
         if records:
-            self._writer.serve()
+            self._producer.serve()
 
     def _write(self, wanted: dict[TopicPartition, list[Any]]) -> None:
         if wanted and not self._filled:
@@ -453,7 +456,7 @@ class Mirror:
         if failed.is_too_large:
             # The source's batches were smaller than librdkafka's.
             self._one_by_one = True
-            self._writer.renew(one_by_one=True)
+            self._producer.renew(one_by_one=True)
             text = "The target refuses a batch for its size; each record gets its own from now on."
         else:
             text = f"A transaction was aborted, and its records are read again: {failed.reason}"

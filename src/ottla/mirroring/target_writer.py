@@ -1,100 +1,37 @@
 """Writes records, the offset map and the positions in the source in one transaction at the target.
 
 The positions are offsets of a group of the target, which shares the partitions among the instances
-of a mirror (`group_member`). The commit of the positions names the
-member's generation, so that the coordinator refuses the transaction of an instance that has lost
-its partitions meanwhile (KIP-447): what it wrote is aborted as a whole. An instance that takes over
-waits until the transaction of the one before has ended, as its positions are not stable before.
-
-After a crash the target has all of a transaction or nothing of it. What was left open is aborted
-by the next process of this instance at its start, or by the target after TRANSACTION_TIMEOUT_MS.
+of a mirror (`group_member`). An instance that takes over waits until the transaction of the one
+before has ended, as its positions are not stable before.
 """
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-
 from ottla.client.topic_partition import TopicPartition
-from ottla.messaging.librdkafka import LibrdkafkaError, explain, failure, quiet, rejected
 from ottla.messaging.record_headers import headers_of
-from ottla.mirroring.clusters import Side, partition_at
-from ottla.mirroring.group_member import NEEDED, GroupMember, refused
-from ottla.mirroring.names import map_topic_of, transactional_id_of
+from ottla.mirroring.clusters import partition_at
+from ottla.mirroring.names import map_topic_of
 from ottla.mirroring.offset_map import Run
 from ottla.mirroring.offset_map_records import map_records, start_record
 from ottla.mirroring.open_entries import OpenEntries
 from ottla.mirroring.position import Position, written
 from ottla.mirroring.spec import MirrorSpec
-from ottla.mirroring.transaction_age import TAKEN_OVER, TransactionAge, may_have_timed_out
+from ottla.mirroring.target_producer import TargetProducer, TransactionFailed
 from ottla.mirroring.written_records import Piece, joined
 
-TRANSACTION_TIMEOUT_MS: Final = 30_000
-DELIVERED_WITHIN_S: Final = 20.0
-"""All records of a transaction, from its begin. One that the target ends after
-TRANSACTION_TIMEOUT_MS looks as if another process had taken over. In between it is aborted, after
-what is under way, which a slow link may carry for seconds.
-"""
-CALL_WITHIN_S: Final = 30.0
-CLOSE_WITHIN_S: Final = 5.0
-FULL_PAUSE_S: Final = 0.1
 MAX_UNDELIVERED_BYTES: Final = 32_000_000
 """About; twice as much where records come in turn with larger ones."""
-MAX_POSITIONS: Final = 1_000
-"""Of one request. The target writes its offsets, each with its metadata, as one batch, which is
-refused above max.message.bytes.
-"""
-MAX_LOOKS: Final = 20
-LOOK_PAUSE_S: Final = 0.1
-MAX_RECORD_BYTES: Final = 1_000_000_000
-"""librdkafka's own limit: what the target takes, its topics say."""
-FOLLOWING: Final = frozenset(
-    {KafkaError._STATE, KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT}
-)
-"""What librdkafka says of records that come after one that has failed the transaction."""
-SILENT: Final = logging.Logger("ottla.mirroring", logging.CRITICAL + 1)
-"""librdkafka logs what is fatal at every level, beside the error that it returns."""
-MEMBER_LOOK_S: Final = 4.0
-"""More than a heartbeat of the group's member and its response take."""
-LATE: Final = "the target has not acknowledged the records in time."
-SLOW: Final = "the clusters have not answered in time."
-ENDED: Final = "the target has ended it, as it was open for too long."
-
-
-class TransactionFailed(Exception):  # noqa: N818 - an ending that is repeated, not a bug
-    """The transaction was aborted; nothing of it is in the target. `reason`: a sentence.
-
-    `unacknowledged`: so many records, of a transaction that took too long.
-    """
-
-    def __init__(
-        self, reason: str, *, is_too_large: bool = False, unacknowledged: int | None = None
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.is_too_large = is_too_large
-        self.is_late = unacknowledged is not None
-        self.unacknowledged = unacknowledged or 0
-
-
-class TakenOverError(LibrdkafkaError):
-    """Another process has this instance's name."""
 
 
 class TargetWriter:
-    """One transactional producer, which writes what `member` holds."""
+    """What one instance writes, by its producer."""
 
-    def __init__(self, spec: MirrorSpec, side: Side, member: GroupMember) -> None:
-        """Raises RejectedSettingsError."""
+    def __init__(self, spec: MirrorSpec, producer: TargetProducer) -> None:
         self._spec = spec
-        self._side = side
-        self._member = member
+        self._producer = producer
         self._map_topic = map_topic_of(spec.name)
         self._pieces: dict[TopicPartition, list[Piece]] = {}
         """Of the open transaction, in order."""
@@ -103,65 +40,12 @@ class TargetWriter:
         self._shared: set[str] = set()
         """Topics of the target that others write to also: each record's delivery is reported."""
         self._entries = OpenEntries()
-        self._problem: Any = None
-        self._refusing: str | None = None
-        """The topic that the problem is of."""
-        self._fatal: Any = None
-        self._one_by_one = False
-        self.is_open = False
-        self._age = TransactionAge()
-        self._is_ended = False
-        """Whether the target has ended the open transaction, and the producer with it."""
-        self._late_s = 0.0
-        try:
-            self._producer = Producer(self._producer_settings(one_by_one=False))
-        except KafkaException as error:
-            raise rejected(error, "write to the target") from error
-
-    def _producer_settings(self, *, one_by_one: bool) -> dict[str, Any]:
-        return {
-            "transactional.id": transactional_id_of(self._spec.name, self._spec.instance),
-            "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
-            "compression.type": "lz4",
-            "linger.ms": 5,
-            "message.max.bytes": MAX_RECORD_BYTES,
-            **({"batch.num.messages": 1} if one_by_one else {}),
-            **quiet(self._side.settings),
-            "error_cb": self._trouble,
-            "logger": SILENT,
-        }
-
-    def _trouble(self, error: Any) -> None:
-        """librdkafka's report; only what is fatal counts here."""
-        if error.fatal() or error.code() in TAKEN_OVER:
-            self._fatal = error
-
-    def begin(self) -> None:
-        """Aborts what an earlier process of this instance left open. Raises LibrdkafkaError."""
-        self._call(lambda: self._producer.init_transactions(CALL_WITHIN_S))
-
-    def renew(self, *, one_by_one: bool) -> None:
-        """A new producer; `one_by_one`: each record in a batch of its own. Raises
-        LibrdkafkaError.
-        """
-        self._one_by_one = one_by_one
-        self._producer = Producer(self._producer_settings(one_by_one=one_by_one))
-        self.begin()
-
-    def check(self) -> None:
-        """Raises TakenOverError and TransactionFailed if a transaction is of no use any more."""
-        # That of the member says that another process has the name, the producer's may not.
-        for fatal in (self._member.fatal, self._fatal):
-            if fatal is not None:
-                raise self._taken_over(fatal)
-
-    # The transaction
 
     def add(self, partition: TopicPartition, records: Sequence[Any]) -> None:
         """Adds records of the source to the transaction, in their order. Raises
         TransactionFailed.
         """
-        self._open()
+        self._producer.open()
         piece = Piece([each.offset() for each in records])
         self._pieces.setdefault(partition, []).append(piece)
         reports = self._reports_to(piece)
@@ -170,7 +54,7 @@ class TargetWriter:
         for at, record in enumerate(records):
             kind, timestamp_ms = record.timestamp()
             key = record.key()
-            self._produce(
+            self._producer.produce(
                 partition.topic,
                 record.value(),
                 key,
@@ -189,64 +73,19 @@ class TargetWriter:
         """Waits for what was added before the last of these bytes, so that no more than twice as
         many are in memory. Raises TransactionFailed.
         """
-        while len(self._producer) > self._added_records and self._problem is None:
-            if time.monotonic() > self._late_s:
-                raise self._late()
-            self._producer.poll(FULL_PAUSE_S)
+        self._producer.await_delivered(but=self._added_records)
         self._added_records = self._added_bytes = 0
-
-    def _open(self) -> None:
-        if not self.is_open:
-            self._guarded(self._producer.begin_transaction)
-            self._late_s = time.monotonic() + DELIVERED_WITHIN_S
-            self._age.begin()
-            self.is_open = True
-
-    def _produce(self, topic: str, value: Any, key: Any, **options: Any) -> None:
-        looks = 0
-        while True:
-            try:
-                self._producer.produce(topic, value, key, **options)
-            except BufferError:
-                # Bounded: each queued record is delivered or times out.
-                self._producer.poll(FULL_PAUSE_S)
-            except KafkaException as error:
-                reason = error.args[0]
-                if reason.code() != KafkaError._UNKNOWN_PARTITION or looks >= MAX_LOOKS:
-                    raise self._failed(reason) from error
-                # Added since librdkafka has looked; by itself it looks again after minutes.
-                looks += 1
-                self._look(topic)
-            else:
-                return
-
-    def _look(self, topic: str) -> None:
-        """Lets librdkafka see the topic's partitions. Raises TransactionFailed."""
-        try:
-            self._producer.list_topics(topic, timeout=CALL_WITHIN_S)
-        except KafkaException as error:
-            raise self._failed(error.args[0]) from error
-        time.sleep(LOOK_PAUSE_S)
-
-    def serve(self) -> None:
-        """Takes the results of what was sent."""
-        self._producer.poll(0)
 
     def _reports_to(self, piece: Piece) -> Callable[[Any, Any], None]:
         """Called in the order of the records: the producer is idempotent."""
 
         def delivered(error: Any, record: Any) -> None:
             if error is not None:
-                self._note_problem(error, record.topic())
+                self._producer.note_problem(error, record.topic())
             else:
                 piece.reported.append(record.offset())
 
         return delivered
-
-    def _note_problem(self, error: Any, topic: str) -> None:
-        """The first one counts, but less than any if it only follows from another."""
-        if self._problem is None or self._problem.code() in FOLLOWING:
-            self._problem, self._refusing = error, topic
 
     def commit(
         self,
@@ -261,12 +100,12 @@ class TargetWriter:
 
         Raises TransactionFailed and TakenOverError.
         """
-        self._open()
+        self._producer.open()
         for partition, target in starts.items():
             of = TopicPartition(names[partition.topic], partition.partition)
             position = positions[partition]
             self._write_map(*start_record(of, position.offset, target, position.origin))
-        self._flush()
+        self._producer.flush()
         for partition, runs in self._runs().items():
             of = TopicPartition(names[partition.topic], partition.partition)
             for key, value in map_records(of, self._entries.joined(partition, runs)):
@@ -276,41 +115,16 @@ class TargetWriter:
             for partition, position in positions.items()
         ]
         check()
-        if time.monotonic() > self._late_s:
-            # The check may have waited for a cluster.
-            raise TransactionFailed(SLOW)
-        metadata = self._member.generation()
-        for begin in range(0, len(offsets), MAX_POSITIONS):
-            some = offsets[begin : begin + MAX_POSITIONS]
-            self._guarded(
-                partial(self._producer.send_offsets_to_transaction, some, metadata, CALL_WITHIN_S)
-            )
-        self._guarded(lambda: self._producer.commit_transaction(CALL_WITHIN_S))
-        if self._problem is not None:
-            raise self._failed(self._problem)
+        self._producer.commit(offsets)
         self._entries.note_committed()
-        self._ended()
+        self._forget_records()
 
     def _write_map(self, key: bytes, value: bytes) -> None:
         def delivered(error: Any, _record: Any) -> None:
             if error is not None:
-                self._note_problem(error, self._map_topic)
+                self._producer.note_problem(error, self._map_topic)
 
-        self._produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
-
-    def _flush(self) -> None:
-        try:
-            while self._producer.flush(FULL_PAUSE_S) and time.monotonic() < self._late_s:
-                pass
-        except KafkaException as error:
-            raise self._failed(error.args[0]) from error
-        if self._problem is not None:
-            raise self._failed(self._problem)
-        if len(self._producer):
-            raise self._late()
-
-    def _late(self) -> TransactionFailed:
-        return TransactionFailed(LATE, unacknowledged=len(self._producer))
+        self._producer.produce(self._map_topic, value, key, partition=0, on_delivery=delivered)
 
     def _runs(self) -> dict[TopicPartition, list[Run]]:
         """Raises TransactionFailed."""
@@ -330,97 +144,10 @@ class TargetWriter:
 
     def abort(self) -> None:
         """Nothing of the open transaction will be read. Raises LibrdkafkaError."""
-        if self.is_open and not self._is_ended:
-            # Suppressed: the target has done it already.
-            with suppress(TransactionFailed):
-                self._call(lambda: self._producer.abort_transaction(CALL_WITHIN_S))
         self._entries.forget()
-        is_ended = self._is_ended
-        self._ended()
-        if is_ended:
-            self._come_back()
+        self._forget_records()
+        self._producer.abort()
 
-    def _come_back(self) -> None:
-        """A new producer after the target has ended the transaction of the one before. Raises
-        TakenOverError if another process has this instance's name.
-        """
-        until_s = time.monotonic() + MEMBER_LOOK_S
-        while time.monotonic() < until_s:
-            self._member.poll(FULL_PAUSE_S)
-            self.check()
-        self.renew(one_by_one=self._one_by_one)
-
-    def _ended(self) -> None:
-        self.is_open = self._is_ended = False
-        self._problem = self._refusing = None
+    def _forget_records(self) -> None:
         self._pieces.clear()
         self._added_records = self._added_bytes = 0
-
-    def _guarded(self, call: Callable[[], Any]) -> None:
-        """A step of a transaction, again while it may succeed. Raises TransactionFailed."""
-        deadline = time.monotonic() + CALL_WITHIN_S
-        while True:
-            try:
-                call()
-            except KafkaException as error:
-                reason = error.args[0]
-                if reason.retriable() and time.monotonic() < deadline:
-                    self._producer.poll(FULL_PAUSE_S)
-                    continue
-                raise self._failed(reason) from error
-            else:
-                return
-
-    def _call(self, call: Callable[[], Any]) -> None:
-        """A step outside of a transaction, or its end. Raises LibrdkafkaError and
-        TransactionFailed.
-        """
-        try:
-            call()
-        except KafkaException as error:
-            reason = error.args[0]
-            if reason.code() in TAKEN_OVER:
-                raise self._taken_over(reason) from error
-            if reason.code() in NEEDED:
-                raise refused(self._spec, self._side, reason, self._refusing) from error
-            raise failure(error, "write to the target") from error
-
-    def _failed(self, reason: Any) -> Exception:
-        """The failure to raise: of the transaction, or of this instance."""
-        if reason.code() in FOLLOWING and self.is_open:
-            reason, self._refusing = self._first_reason(reason), None
-        if reason.code() in TAKEN_OVER:
-            return self._taken_over(reason)
-        if reason.code() in NEEDED:
-            return refused(self._spec, self._side, reason, self._refusing)
-        is_too_large = reason.code() == KafkaError.MSG_SIZE_TOO_LARGE
-        return TransactionFailed(explain(reason), is_too_large=is_too_large)
-
-    def _first_reason(self, reason: Any) -> Any:
-        """Why the open transaction has failed: the record that failed it may not be reported."""
-        try:
-            # Refused as long as one is open, with the reason if that one has failed.
-            self._producer.begin_transaction()
-        except KafkaException as error:
-            first = error.args[0]
-            return reason if first.code() in FOLLOWING else first
-        return reason
-
-    def _taken_over(self, reason: Any) -> Exception:
-        timeout_s = TRANSACTION_TIMEOUT_MS / 1000
-        if self.is_open and may_have_timed_out(reason.code(), self._age.seconds(), timeout_s):
-            self._is_ended, self._fatal = True, None
-            return TransactionFailed(ENDED)
-        if reason.code() in TAKEN_OVER:
-            return TakenOverError(
-                f"another process is instance {self._spec.instance} of mirror {self._spec.name} "
-                "now.",
-                "To share the work, give each process its own --instance.",
-            )
-        return LibrdkafkaError(f"cannot write to the target: {explain(reason)}")
-
-    def close(self) -> None:
-        """A transaction that cannot be aborted now is aborted by the target."""
-        if self.is_open:
-            with suppress(KafkaException):
-                self._producer.abort_transaction(CLOSE_WITHIN_S)
