@@ -237,7 +237,7 @@ def test_a_topic_that_stays_away_is_left_out(loop: Any) -> None:
     loop._share.take(ONE, "t", Position(0, ORIGIN))
     loop._add([record("t", 0)])
     del loop._source.topics["t"]
-    with pytest.raises(mirror.RecreatedError) as failed:
+    with pytest.raises(identity.RecreatedError) as failed:
         loop._commit()
     assert failed.value.names == ["t"]
 
@@ -306,7 +306,7 @@ def test_over_a_slow_link_transactions_become_smaller(
         return Read(some, News(), is_all=True)
 
     loop._reader.read = read
-    loop._times.is_due = lambda _now_s: True
+    loop._open.times.is_due = lambda _now_s: True
     for _ in range(100):
         loop._turn()
     assert loop._writer.committed == [ONE] * count

@@ -14,13 +14,13 @@ from ottla.messaging.librdkafka import LibrdkafkaError
 from ottla.mirroring import events
 from ottla.mirroring.assignment import Assignment
 from ottla.mirroring.clusters import Side
-from ottla.mirroring.commit_times import CommitTimes
 from ottla.mirroring.events import Event, Tell
 from ottla.mirroring.group_member import GroupMember
 from ottla.mirroring.group_offsets import Translated
-from ottla.mirroring.identity import replaced_topics
+from ottla.mirroring.identity import RecreatedError, check_source, check_target
 from ottla.mirroring.keeper import Keeper
 from ottla.mirroring.lost_positions import LostPositions
+from ottla.mirroring.open_transaction import OpenTransaction
 from ottla.mirroring.patterns import Patterns
 from ottla.mirroring.progress import Progress
 from ottla.mirroring.share import Share
@@ -30,7 +30,6 @@ from ottla.mirroring.spec import MirrorSpec
 from ottla.mirroring.target_producer import TargetProducer, TransactionFailed
 from ottla.mirroring.target_writer import TargetWriter
 from ottla.mirroring.topic_plan import TopicPlan
-from ottla.mirroring.transaction_size import TransactionSize
 from ottla.wording.errors import ReportedError
 
 POLL_S: Final = 0.05
@@ -48,14 +47,6 @@ markers, which are offsets without a record.
 
 class MirrorError(ReportedError):
     """Nothing can be mirrored."""
-
-
-class RecreatedError(Exception):
-    """Topics of the source are not those whose records were read. `names`: at the target."""
-
-    def __init__(self, names: Iterable[str]) -> None:
-        super().__init__()
-        self.names = sorted(names)
 
 
 class Mirror:
@@ -100,14 +91,7 @@ class Mirror:
         """The group has said, once at least, which partitions are this instance's."""
         self._one_by_one = False
         self._failures = 0
-        self._records = 0
-        self._bytes = 0
-        self._times = CommitTimes(spec.commit_every_s)
-        self._size = TransactionSize()
-        self._begun_s = 0.0
-        """When the first record was added to the open transaction."""
-        self._filled: set[TopicPartition] = set()
-        """Those with records in the open transaction."""
+        self._open = OpenTransaction(spec.commit_every_s)
         self._replaced: set[TopicPartition] = set()
         """Those where the source has records that it had not when they were read."""
         self.progress = Progress(time.monotonic())
@@ -214,11 +198,11 @@ class Mirror:
                 self._follow_assignment()
             if self._assignment.is_waiting and self._assignment.find(self._plan, self._out):
                 self._reader.assign(self._share.next_offsets())
-            wait_s = self._times.wait_s(time.monotonic(), POLL_S) if self._filled else POLL_S
-            read = self._reader.read(wait_s)
+            read = self._reader.read(self._open.wait_s(time.monotonic(), POLL_S))
             self._add(read.records)
             self._take_news(read.news)
-            if self._is_time(time.monotonic(), is_all=read.is_all):
+            now_s = time.monotonic()
+            if self._open.is_time(now_s, is_all=read.is_all, is_near_end=self._is_near_end):
                 self._commit()
         except TransactionFailed as failed:
             self._try_again(failed)
@@ -226,16 +210,6 @@ class Mirror:
             self._try_again(TransactionFailed(error.message))
         except RecreatedError as error:
             self._leave_out(error.names)
-
-    def _is_time(self, now_s: float, *, is_all: bool) -> bool:
-        """Whether to commit. `is_all`: nothing more has been fetched."""
-        is_full = self._size.is_full(self._records, self._bytes, len(self._filled))
-        if is_full or self._times.is_due(now_s):
-            self._times.note_looked(now_s)
-            return True
-        if not (is_all and self._filled and self._times.may_commit_early(now_s)):
-            return False
-        return all(self._is_near_end(each) for each in self._filled)
 
     def _is_near_end(self, partition: TopicPartition) -> bool:
         end = self._reader.end_seen(self._share.source_of(partition))
@@ -269,7 +243,7 @@ class Mirror:
         """
         by_source, next_ = self._share.by_source, self._share.next
         wanted: dict[TopicPartition, list[Any]] = {}
-        limit_bytes = self._size.limit_bytes
+        opened, limit_bytes = self._open, self._open.size.limit_bytes
         for record in records:
             partition = by_source.get((record.topic(), record.partition()))
             if partition is None:
@@ -281,21 +255,18 @@ class Mirror:
                 continue
             next_[partition] = offset + 1
             wanted.setdefault(partition, []).append(record)
-            self._records += 1
-            self._bytes += len(record) + len(record.key() or b"")
-            if self._bytes >= limit_bytes:
+            opened.records += 1
+            opened.bytes += len(record) + len(record.key() or b"")
+            if opened.bytes >= limit_bytes:
                 self._write(wanted)
                 self._commit()
-                wanted, limit_bytes = {}, self._size.limit_bytes
+                wanted, limit_bytes = {}, opened.size.limit_bytes
         self._write(wanted)
         if records:
             self._producer.serve()
 
     def _write(self, wanted: dict[TopicPartition, list[Any]]) -> None:
-        if wanted and not self._filled:
-            self._begun_s = time.monotonic()
-            self._times.note_begun(self._begun_s)
-        self._filled |= wanted.keys()
+        self._open.fill(wanted.keys(), time.monotonic())
         for partition, some in wanted.items():
             self._share.note_last(partition, some[-1].offset(), some[-1].leader_epoch())
             self._writer.add(partition, some)
@@ -320,11 +291,11 @@ class Mirror:
             each.topic for each in self._share.committed if self._share.sources[each] in news.gone
         }
         if gone:
-            self._check_ids(gone)
+            check_source(self._source, self._share, gone)
 
     def _go_on_after_loss(self, lost: set[TopicPartition]) -> None:
         """The source does not have the offset any more. Raises RecreatedError."""
-        self._check_ids({each.topic for each in lost})
+        check_source(self._source, self._share, {each.topic for each in lost})
         sources = {each: self._share.source_of(each) for each in lost}
         with self._source.asked():
             firsts = first_offsets(self._source, sources.values())
@@ -358,32 +329,6 @@ class Mirror:
             self._share.drop(topic)
         self._reader.assign(self._share.next_offsets())
 
-    def _check_ids(self, topics: Iterable[str]) -> None:
-        """Whether these topics are still those that were read. Raises RecreatedError."""
-        wanted = {
-            self._share.sources[each]: position.origin.topic_id
-            for each, position in self._share.committed.items()
-            if each.topic in topics
-        }
-        other = set(replaced_topics(self._source, wanted))
-        if other:
-            raise RecreatedError(
-                {each.topic for each, name in self._share.sources.items() if name in other}
-            )
-
-    def _check_copies(self, topics: Iterable[str]) -> None:
-        """Whether these topics of the target are those that were written to. Raises
-        TransactionFailed; the positions are looked at again then.
-        """
-        ids = {
-            each.topic: position.origin.target_id
-            for each, position in self._share.committed.items()
-            if each.topic in topics
-        }
-        other = replaced_topics(self._target, ids)
-        if other:
-            raise TransactionFailed(f"topic {other[0]!r} was deleted at the target.")
-
     def _leave_out(self, names: Iterable[str]) -> None:
         """These topics were deleted, and perhaps created again: nothing of them is mirrored on."""
         self._abort()
@@ -412,18 +357,14 @@ class Mirror:
         topics = {each.topic for each in positions}
 
         def check() -> None:
-            self._check_ids(topics)
-            self._check_copies(topics)
+            check_source(self._source, self._share, topics)
+            check_target(self._target, self._share, topics)
 
         self._writer.commit(positions, self._share.names(positions), {}, check)
         self._share.note_committed(positions)
-        self.progress.add(self._records, self._bytes)
-        now_s = time.monotonic()
-        self._times.note_committed(now_s, len(self._filled))
-        if self._filled:
-            self._size.note_committed(self._bytes, now_s - self._begun_s)
-        self._filled.clear()
-        self._records = self._bytes = self._failures = 0
+        self.progress.add(self._open.records, self._open.bytes)
+        self._open.note_committed(time.monotonic())
+        self._failures = 0
 
     def _finish_transaction(self) -> None:
         """What was read is committed before the end."""
@@ -434,15 +375,12 @@ class Mirror:
 
     def _abort(self) -> None:
         self._writer.abort()
-        self._filled.clear()
-        self._records = self._bytes = 0
+        self._open.clear()
         self._share.rewind()
 
     def _try_again(self, failed: TransactionFailed) -> None:
         """Reads the records of a failed transaction again. Raises MirrorError."""
-        is_smaller = failed.is_late and self._size.note_late(
-            self._bytes, 1 - failed.unacknowledged / max(1, self._records)
-        )
+        is_smaller = self._open.note_failed(failed)
         self._abort()
         # Over a slow link a smaller one may get through, so this is not one failure more.
         self._failures += not is_smaller
