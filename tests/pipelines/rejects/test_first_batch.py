@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import BinaryType, LongType, StructType
 
 from ottla.pipelines import to_delta, topic
 from ottla.pipelines.errors import MostlyRejectedError
@@ -15,7 +16,6 @@ from ottla.pipelines.kafka.records import Record
 from ottla.pipelines.kafka.settings import read_settings
 from ottla.pipelines.rejects.first_batch import check_reasons, half_is_sure_to_fit
 from ottla.pipelines.running import QUERIES
-from ottla.pipelines.source.parse import read_schema
 from ottla.pipelines.source.source import Source
 
 NO_OBJECT = "value is not a JSON object of the schema"
@@ -51,9 +51,9 @@ GOOD, BAD, UNSURE = b'{"id": 1}', b"plain", b"{'id': 1}"
 def test_spark_is_asked_where_half_of_the_records_are_not_sure_to_fit(
     values: list[bytes | None], is_sure: bool
 ) -> None:
-    schemas = {
-        "key": read_schema(None, "key_schema"),
-        "value": read_schema("id BIGINT", "schema"),
+    schemas: dict[str, Any] = {
+        "key": BinaryType(),
+        "value": StructType().add("id", LongType()),
     }
     kafka = read_settings("127.0.0.1:9", {})
     source = Source("t", kafka, schemas, unknown_fields="reject")
