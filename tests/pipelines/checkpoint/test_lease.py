@@ -46,6 +46,44 @@ def test_a_lease_keeps_others_away_while_its_query_runs(spark: Any, tmp_path: Pa
     assert not (tmp_path / FILE).exists()
 
 
+class SlowFolder:
+    """A folder in memory, whose second write takes until `is_over` is set, or 0.3 s."""
+
+    location = "/cp"
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        self.writes = 0
+        self.is_writing, self.is_over = threading.Event(), threading.Event()
+
+    def read(self, name: str) -> str | None:
+        return self.texts.get(name)
+
+    def write(self, name: str, text: str) -> None:
+        self.writes += 1
+        if self.writes == 2:
+            self.is_writing.set()
+            self.is_over.wait(0.3)
+        self.texts[name] = text
+
+    def delete(self, name: str) -> None:
+        self.texts.pop(name, None)
+        self.is_over.set()
+
+
+def test_a_heartbeat_leaves_nothing_behind_a_release() -> None:
+    """It would keep other processes away for as long as this one lives."""
+    folder: Any = SlowFolder()
+    made = Lease(folder)
+    made.acquire()
+    beat = threading.Thread(target=made.renew)
+    beat.start()
+    assert folder.is_writing.wait(10)
+    made.release()
+    beat.join()
+    assert folder.texts == {}
+
+
 def test_a_process_that_is_gone_holds_nothing_and_one_that_runs_does(
     spark: Any, tmp_path: Path
 ) -> None:

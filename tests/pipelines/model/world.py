@@ -800,7 +800,8 @@ def install(patch: pytest.MonkeyPatch) -> None:
     ) -> Query:  # fmt: skip
         return Query(start_query, guard, check_again)
 
-    patch.setattr(lease, "threading", SimpleNamespace(Thread=_NoThread, Event=threading.Event))
+    own = SimpleNamespace(Thread=_NoThread, Event=threading.Event, Lock=threading.Lock)
+    patch.setattr(lease, "threading", own)
     patch.setattr(topic_watch, "INTERVAL_S", 0.0)
     patch.setattr(plan, "sources_of", source_of)
     patch.setattr(plan, "topics_read", lambda _: {TOPIC})

@@ -79,6 +79,27 @@ def test_a_call_cut_off_before_its_commit_is_made_by_the_next_but_at_most_once(
         assert ids(spark, folder) == found
 
 
+def test_another_call_on_a_checkpoint_in_use_is_refused(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of another thread of this process, too: its rows would count as those of the first call."""
+    said: list[str] = []
+    write_rows = DeltaSink.write
+
+    def write_meanwhile(sink: DeltaSink, frame: Any, batch: Any) -> int | None:
+        monkeypatch.undo()
+        with pytest.raises(PipelineError) as caught:
+            write(spark, tmp_path, 5, 8)
+        said.append(str(caught.value))
+        return write_rows(sink, frame, batch)
+
+    monkeypatch.setattr(DeltaSink, "write", write_meanwhile)
+    write(spark, tmp_path, 0, 3)
+    assert "is in use by process" in said[0]
+    write(spark, tmp_path, 5, 8)
+    assert ids(spark, tmp_path) == [0, 1, 2, 5, 6, 7]
+
+
 @pytest.mark.parametrize("delivery", ["exactly-once", "at-most-once"])
 def test_a_checkpoint_that_is_older_than_its_table_is_refused(
     spark: Any, tmp_path: Path, delivery: str

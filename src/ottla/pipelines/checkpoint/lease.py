@@ -13,6 +13,7 @@ these. A run that finds another token in it has lost the checkpoint and fails.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import os
@@ -20,7 +21,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,6 +66,8 @@ class Lease:
         self._beats = 0
         self._has_warned = False
         self._ended = threading.Event()
+        # A heartbeat that comes after the release would leave a lease of nobody.
+        self._beating = threading.Lock()
 
     def acquire(self, *, watch_s: float = WATCH_S) -> None:
         """Acquire the checkpoint. Raises PipelineError while another run has it.
@@ -77,6 +80,20 @@ class Lease:
         found = self._read()
         if found is None or found.get("token") != self._token:
             raise PipelineError(self._taken(found))
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Acquire the checkpoint, and keep it while the block runs, however long that takes.
+
+        Whether another run has taken it all the same, `check_kept` says. Raises PipelineError while
+        another run has it.
+        """
+        self.acquire()
+        try:
+            self.keep(lambda: True, lambda reason: None)
+            yield
+        finally:
+            self.release()
 
     def check(self, *, watch_s: float = WATCH_S) -> None:
         """Raise PipelineError while another run has the checkpoint; acquires nothing."""
@@ -118,6 +135,10 @@ class Lease:
 
     def renew(self) -> str | None:
         """Beat once; return why the run must end, None while it has the checkpoint."""
+        with self._beating:
+            return None if self._ended.is_set() else self._renew()
+
+    def _renew(self) -> str | None:
         found = self._read()
         if found is not None and found.get("token") != self._token:
             where = shown_location(self._files.location)
@@ -148,7 +169,7 @@ class Lease:
         """Release the checkpoint, unless another run has taken it."""
         self._ended.set()
         _RUNS.pop(self._token, None)
-        with _LOCK:
+        with _LOCK, self._beating:
             try:
                 found = self._read()
             except PipelineError as error:

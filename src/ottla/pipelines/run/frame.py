@@ -95,15 +95,13 @@ def write_frame(specification: Specification, sink: Sink) -> Written:
         )
     notices = [*sink.check(), *key_notices(sink.keyed)]
     lease = Lease(checkpoint.files)
-    lease.acquire()
-    try:
+    with lease.kept():
         for notice in notices:
             log.warning("%s", notice)
         sink.make()
         _check_rows(specification, sink)
+        lease.check_kept()
         return _write(specification, checkpoint.files, sink)
-    finally:
-        lease.release()
 
 
 def _check_rows(specification: Specification, sink: Sink) -> None:
