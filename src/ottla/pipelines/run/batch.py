@@ -388,11 +388,11 @@ def _adaptive(session: SparkSession, *, is_on: bool | None) -> Iterator[None]:
     made before the batch is handed over, and again for the next one, so the setting holds for the
     write alone.
     """
-    if is_on is None:
+    wanted = None if is_on is None else str(is_on).lower()
+    if wanted is None or (before := session.conf.get(_ADAPTIVE)) == wanted:
         yield
         return
-    before = session.conf.get(_ADAPTIVE)
-    session.conf.set(_ADAPTIVE, str(is_on).lower())
+    session.conf.set(_ADAPTIVE, wanted)
     try:
         yield
     finally:

@@ -25,4 +25,9 @@ def test_a_class_is_found_by_its_full_name(spark: Any) -> None:
     for start in (spark, spark.sparkContext):
         assert attributes.java_class(start, "java.lang.Integer").valueOf("7") == 7
     assert attributes.java_class(spark, "java.util.Map$Entry")._fqn == "java.util.Map$Entry"
+    assert attributes.java_class(spark, "java.lang.Integer") is attributes.java_class(
+        spark.sparkContext, "java.lang.Integer"
+    ), "it is asked for once"
+    package = attributes.java_class(spark, "no.such.Name")
+    assert package is not attributes.java_class(spark, "no.such.Name"), "it may become a class"
     assert attributes.gateway().jvm.java.lang.Integer.valueOf("8") == 8

@@ -85,8 +85,10 @@ class Java:
     def __init__(self, *streams: Stream, observed: dict[str, dict[str, Any]] | None = None) -> None:
         self.streams = streams
         self.observed = observed
+        self.asked: list[str] = []
 
     def availableOffsets(self) -> Any:  # noqa: N802
+        self.asked.append("availableOffsets")
         pairs = [
             SimpleNamespace(_1=lambda one=each: one, _2=lambda one=each: offset(one.ends))
             for each in self.streams
@@ -94,6 +96,7 @@ class Java:
         return SimpleNamespace(iterator=lambda: Sequence(*pairs))
 
     def committedOffsets(self) -> Any:  # noqa: N802
+        self.asked.append("committedOffsets")
         return SimpleNamespace(
             get=lambda stream: Option(None if stream.start is None else offset(stream.start))
         )
@@ -108,15 +111,18 @@ class Java:
 
 def row(fields: dict[str, Any]) -> Any:
     values = list(fields.values())
+    schema = json.dumps({"type": "struct", "fields": [{"name": name} for name in fields]})
     return SimpleNamespace(
-        schema=lambda: SimpleNamespace(fieldNames=lambda: list(fields)),
-        length=lambda: len(values),
-        get=values.__getitem__,
+        schema=lambda: SimpleNamespace(json=lambda: schema), get=values.__getitem__
     )
 
 
 def execution(*streams: Stream, observed: dict[str, dict[str, Any]] | None = None) -> Execution:
-    query = SimpleNamespace(streamingQuery=lambda: Java(*streams, observed=observed))
+    return execution_of(Java(*streams, observed=observed))
+
+
+def execution_of(java: Java) -> Execution:
+    query = SimpleNamespace(streamingQuery=lambda: java)
     running = SimpleNamespace(get={"query-1": query}.get)
     spark: Any = SimpleNamespace(_jsparkSession=SimpleNamespace(streams=lambda: running))
     return Execution(spark, "query-1")
@@ -146,6 +152,16 @@ def test_the_range_of_a_topic() -> None:
     found = execution(*streams)
     assert found.range_of("t") == ({0: 2, 1: 7}, {0: 5, 1: 7})
     assert found.range_of("none") is None
+
+
+def test_the_ranges_of_a_batch_are_asked_once() -> None:
+    java = Java(Stream("t", T, start={"t": {"0": 2, "1": 7}}), Stream("u", {"u": {"0": 1}}))
+    found = execution_of(java)
+    for _ in range(3):
+        assert found.ends() == {"t": {0: 5, 1: 7}, "u": {0: 1}}
+        assert found.range_of("t") == ({0: 2, 1: 7}, {0: 5, 1: 7})
+        found.more_waits()
+    assert java.asked == ["availableOffsets", "committedOffsets"]
 
 
 def test_the_first_batch_begins_where_the_stream_began() -> None:

@@ -94,7 +94,7 @@ class World:
             return SimpleNamespace(newInstance=lambda: driver)
 
         thread = SimpleNamespace(getContextClassLoader=lambda: "loader of the thread")
-        jvm = SimpleNamespace(
+        jvm = _Hashable(
             **{
                 "java.util.Properties": _Properties,
                 "java.lang.Class": SimpleNamespace(forName=load),
@@ -103,7 +103,7 @@ class World:
             }
         )
         state = SimpleNamespace(jarClassLoader=lambda: "loader of added jars")
-        self.spark: Any = _Session(
+        self.spark: Any = _Hashable(
             _jvm=jvm,
             _jsparkSession=SimpleNamespace(sharedState=lambda: state),
         )
@@ -119,7 +119,7 @@ class World:
         return made
 
 
-class _Session(SimpleNamespace):
+class _Hashable(SimpleNamespace):
     def __hash__(self) -> int:  # type: ignore[override]
         return id(self)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 LEADING: Final = ("_jvm", "_jsparkSession")
 """The attributes of a session that lead to its JVM."""
+_CLASSES: Final[WeakKeyDictionary[Any, dict[str, Any]]] = WeakKeyDictionary()
+"""The classes of each JVM that were asked for, by name: few, and each name is in the code."""
 
 
 def java_session(spark: SparkSession) -> Any:
@@ -29,8 +32,22 @@ def java_query(query: StreamingQuery) -> Any:
 
 
 def java_class(spark: SparkSession | SparkContext, name: str) -> Any:
-    """Return a class of the JVM by its full name: one call, where `jvm.a.b.C` takes three."""
-    return getattr(spark._jvm, name)
+    """Return a class of the JVM by its full name: one call, where `jvm.a.b.C` takes three, and none
+    when it is asked for again.
+    """
+    return _class_of(spark._jvm, name)
+
+
+def _class_of(jvm: Any, name: str) -> Any:
+    from py4j.java_gateway import JavaClass
+
+    known = _CLASSES.setdefault(jvm, {})
+    if (found := known.get(name)) is None:
+        found = getattr(jvm, name)
+        # What is no class may become one: py4j takes it for a package.
+        if isinstance(found, JavaClass):
+            known[name] = found
+    return found
 
 
 def gateway() -> Any:
@@ -42,6 +59,5 @@ def gateway() -> Any:
 
 def is_instance(java: Any, name: str) -> bool:
     """Tell whether an object of the JVM is of a class, by its full name."""
-    from py4j.java_gateway import is_instance_of
-
-    return bool(is_instance_of(gateway(), java, name))
+    types = _class_of(gateway().jvm, "py4j.reflection.TypeUtil")
+    return bool(types.isInstanceOf(name, java))

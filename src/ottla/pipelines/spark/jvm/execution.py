@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ottla.pipelines.spark.jvm.attributes import java_session
@@ -23,17 +24,22 @@ Offsets = dict[str, dict[int, int]]  # topic -> partition -> next offset
 
 
 class Execution:
-    """Spark's own object of one running query."""
+    """Spark's own object of one running query, to be made for each batch.
+
+    What does not change within a batch is asked once: each call of the JVM takes its time in each
+    batch, and most of a small batch's are made here.
+    """
 
     def __init__(self, spark: SparkSession, query_id: str) -> None:
         self._spark = spark
         self._counted: dict[str, dict[str, Any]] = {}
+        self._starts: dict[str, dict[int, int]] = {}
         self._java: Any = java_session(spark).streams().get(query_id).streamingQuery()
 
     def ends(self) -> Offsets:
         """Return the offsets at which the batch ends, of each topic."""
         found: Offsets = {}
-        for _, ends in self._streams():
+        for _, _, ends in self._streams:
             for topic, partitions in ends.items():
                 known = found.setdefault(topic, {})
                 for partition, offset in partitions.items():
@@ -45,12 +51,14 @@ class Execution:
 
         A partition that is new in the batch begins at EARLIEST: Spark reads all of it.
         """
-        for stream, ends in self._streams():
-            if stream.toString() == f"KafkaV2[Subscribe[{topic}]]":
-                start = self._java.committedOffsets().get(stream)
-                first = start.get() if start.isDefined() else stream.initialOffset()
-                starts = _offsets(first).get(topic, {})
-                return {part: starts.get(part, EARLIEST) for part in ends[topic]}, ends[topic]
+        for stream, name, ends in self._streams:
+            if name == f"KafkaV2[Subscribe[{topic}]]":
+                if topic not in self._starts:
+                    start = self._java.committedOffsets().get(stream)
+                    first = start.get() if start.isDefined() else stream.initialOffset()
+                    self._starts[topic] = _offsets(first).get(topic, {})
+                starts = self._starts[topic]
+                return {part: starts.get(part, EARLIEST) for part in ends[topic]}, dict(ends[topic])
         return None
 
     def more_waits(self) -> bool:
@@ -61,7 +69,7 @@ class Execution:
         """
         from py4j.protocol import Py4JJavaError
 
-        for stream, ends in self._streams():
+        for stream, _, ends in self._streams:
             try:
                 latest = stream.reportLatestOffset()
             except Py4JJavaError as error:
@@ -77,13 +85,20 @@ class Execution:
                     return True
         return False
 
-    def _streams(self) -> Iterator[tuple[Any, Offsets]]:
-        """Return Spark's streams of Kafka topics, each with the offsets at which the batch ends."""
+    @cached_property
+    def _streams(self) -> list[tuple[Any, str, Offsets]]:
+        """Spark's streams of Kafka topics, each with its name and the offsets at which the batch
+        ends.
+        """
+        found = []
         pairs = self._java.availableOffsets().iterator()
         while pairs.hasNext():
             pair = pairs.next()
-            if pair._1().toString().startswith("KafkaV2["):
-                yield pair._1(), _offsets(pair._2())
+            stream = pair._1()
+            name = str(stream.toString())
+            if name.startswith("KafkaV2["):
+                found.append((stream, name, _offsets(pair._2())))
+        return found
 
     def plan(self) -> Operator:
         """Return the physical plan of the batch."""
@@ -100,15 +115,15 @@ class Execution:
         Each value is a call of the JVM, so it is asked once.
         """
         found = self._counted
-        if found or self._java.lastExecution() is None:
+        if found or (last := self._java.lastExecution()) is None:
             return found
-        metrics = self._java.lastExecution().observedMetrics()
+        metrics = last.observedMetrics()
         names = metrics.keysIterator()
         while names.hasNext():
             name = names.next()
             row = metrics.apply(name)
-            columns = row.schema().fieldNames()
-            found[str(name)] = {str(columns[i]): _value(row.get(i)) for i in range(row.length())}
+            columns = [field["name"] for field in json.loads(row.schema().json())["fields"]]
+            found[str(name)] = {column: _value(row.get(i)) for i, column in enumerate(columns)}
         return found
 
 
