@@ -12,12 +12,21 @@ from py4j.protocol import Py4JJavaError
 from components import fixture
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.postgresql.settings import read_database
+from ottla.pipelines.spark.jvm import jdbc_connection
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, KEEPALIVE, Connection
 
 postgres = fixture.postgres
 
 COPY_STREAM = "org.postgresql.copy.PGCopyOutputStream"
 DATABASE = ("jdbc:postgresql://h/db", {"user": "me"})
+
+
+@pytest.fixture(autouse=True)
+def no_gateway(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test without Spark runs also where no other one has started it."""
+    if request.node.get_closest_marker("spark") is None:
+        arrays = SimpleNamespace(new_array=lambda _, length: [None] * length)
+        monkeypatch.setattr(jdbc_connection, "gateway", lambda: arrays)
 
 
 class JavaError(Py4JJavaError):
