@@ -60,3 +60,15 @@ def test_jars_that_do_not_fit_have_their_own_sentence() -> None:
     cause = Cause("org.apache.spark.SparkException", "Failed to find the data source: kafka.")
 
     assert "spark-sql-kafka-0-10" in words_for([cause], ABOUT)
+
+    missing = "java.lang.NoClassDefFoundError: org/apache/spark/sql/kafka010/KafkaSourceProvider"
+    assert "spark-sql-kafka-0-10" in words_for([Cause("x.Error", missing)], ABOUT)
+
+
+def test_an_exception_of_sparks_kafka_source_is_no_missing_jar() -> None:
+    cause = Cause(
+        "org.apache.spark.sql.kafka010.KafkaIllegalStateException",
+        "Some data may have been lost. Reason: Added partition t-1 starts from 3 instead of 0.",
+    )
+
+    assert "Records that were not read yet are no longer on" in words_for([cause], ABOUT)

@@ -247,7 +247,9 @@ PARTS: Final = (
         "'--datalake-formats delta'; elsewhere let session() start Spark. {pair}",
     ),
     (
-        r"org\.apache\.spark\.sql\.kafka010|find the data source: kafka",
+        # Not the package alone: each of the source's own exceptions is of it.
+        r"(ClassNotFoundException|NoClassDefFoundError)[^\n]{0,40}"
+        r"org[./]apache[./]spark[./]sql[./]kafka010|find the data source: kafka",
         "Spark's Kafka source is not on its class path: add the package "
         "org.apache.spark:spark-sql-kafka-0-10_2.13 in Spark's own version",
     ),
