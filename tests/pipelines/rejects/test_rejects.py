@@ -7,14 +7,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
+from pyspark.sql.types import LongType
 
 from ottla.pipelines import PipelineError, to_delta, topic
+from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.rejects import rejects
@@ -61,6 +65,51 @@ def test_a_batch_that_was_not_read_to_its_end_is_read_again_whole() -> None:
     whole = part(*SPAN, None)
     assert find(counted(0, OFFSETS - 1), reads_all=False) == whole
     assert find(None, reads_all=True) == whole
+
+
+def test_a_note_is_read_as_far_as_the_broker_holds_it(caplog: pytest.LogCaptureFixture) -> None:
+    noted = part({0: 5, 1: 3}, {0: 10, 1: 9}, 4)
+    whole = TopicState("flights", "id", {0: 0, 1: 0}, {0: 10, 1: 9})
+    assert rejects._readable(noted, whole) == noted
+    assert caplog.text == ""
+
+    cut = TopicState("flights", "id", {0: 7, 1: 0}, {0: 10, 1: 6})
+    assert rejects._readable(noted, cut) == part({0: 7, 1: 3}, {0: 10, 1: 6}, None)
+    assert "no longer holds the offsets 5 to 6 of flights-0" in caplog.text
+    assert "no longer holds the offsets 6 to 8 of flights-1" in caplog.text
+    for gone in (None, replace(whole, topic_id="other"), replace(cut, latest={0: 1, 1: 1})):
+        assert rejects._readable(noted, gone) is None
+
+
+@pytest.mark.parametrize(("found", "is_whole"), [(1, False), (3, False), (3, True)])
+def test_rejected_rows_that_compaction_removed_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    found: int,
+    *,
+    is_whole: bool,
+) -> None:
+    """A record may go between the batch that rejects it and the read of its bytes."""
+    frame: Any = SimpleNamespace(count=lambda: found)
+    sink: Any = SimpleNamespace(name="t", short_name="t")
+    source = replace(SOURCE, schemas={"value": LongType()})
+    writer = rejects.Rejects(Any, sink, Any, (source,), {})  # type: ignore[arg-type]
+    writer._target = sink
+    schemas = {"value": "long"}
+    waiting = replace(part({0: 0}, {0: 10}, 3), schemas=schemas)
+    batch: Any = SimpleNamespace(number=7)
+    writer._waiting = rejects.Waiting(7, batch, {}, 0.0, 1, [waiting], 3)
+    writer.count = 3
+    committed: list[Any] = []
+    monkeypatch.setattr(rejects, "read_parts", lambda *_: (frame, is_whole))
+    monkeypatch.setattr(rejects, "only_rejected", lambda raw, source: raw)
+    monkeypatch.setattr(rejects, "_most_frequent", lambda frame: "bad")
+    monkeypatch.setattr(rejects.Rejects, "_commit", lambda self, *of: committed.append(of))
+
+    writer.finish()
+    assert committed == [(frame, batch)]
+    assert writer.count == found
+    assert ("2 rejected rows of flights are lost" in caplog.text) == (found == 1)
 
 
 SCHEMA = "id BIGINT NOT NULL"

@@ -86,7 +86,7 @@ class RangeReader:
 
         None where all reads of this reader together take more than MAX_BYTES. Raises
         PipelineError, from Kafka's own error: the broker does not answer, or does not hold the
-        range.
+        range to its end. A leader that was just elected shows the end of its log a moment later.
         """
         from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
@@ -95,11 +95,16 @@ class RangeReader:
             [TopicPartition(topic, number, max(first[number], 0)) for number in open_]
         )
         found: list[Record] = []
+        short: dict[int, int] = {}  # where partitions end that do not reach the end of the range
         until = time.monotonic() + TIMEOUT_S
         while open_:
             if time.monotonic() > until:
                 raise PipelineError(
                     f"{self._servers} did not send {self._what} of {topic} within {TIMEOUT_S:.0f} s"
+                    + "".join(
+                        f": partition {number} ends at offset {short[number]}, before {end[number]}"
+                        for number in sorted(open_ & set(short))[:1]
+                    )
                 ) from KafkaException(KafkaError(KafkaError._TIMED_OUT))
             for message in self._consumer.consume(_AT_ONCE, 0.1):
                 number = message.partition()
@@ -111,7 +116,10 @@ class RangeReader:
                         raise PipelineError(
                             f"{topic}-{number}: {self._what} cannot be read: {error.str()}"
                         ) from KafkaException(error)
-                    open_.discard(number)
+                    if number in open_ and message.offset() < end[number]:
+                        short[number] = message.offset()
+                    else:
+                        open_.discard(number)
                     continue
                 if number not in open_:
                     continue

@@ -281,9 +281,11 @@ class Rejects:
         """
         waiting = self._waiting
         parts = waiting.parts if waiting else []
-        frames = self._frames(parts)
+        frames, is_whole = self._frames(parts)
         is_known = all(part.count is not None for part in parts)
         number = _known(parts)
+        if is_known and number and not is_whole:
+            number = self._count_found(frames, parts)
         if refused is not None:
             frames.append(refused())
             is_known = is_known and violated is not None
@@ -357,8 +359,9 @@ class Rejects:
         ]
         if not parts:
             return 0
-        frame = _union(self._frames(parts))
-        number: int = frame.count()
+        frames, _ = self._frames(parts)
+        frame = _union(frames)
+        number = self._count_found(frames, parts)
         if number:
             self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
             ranges = rejected_in(frame, number, None)
@@ -371,14 +374,30 @@ class Rejects:
             )
         return number
 
-    def _frames(self, parts: Iterable[Part]) -> list[DataFrame]:
-        """Return the rejected rows of these ranges; ranges of one topic and schema share a plan."""
+    def _count_found(self, frames: list[DataFrame], parts: list[Part]) -> int:
+        """Return how many rejected rows of these ranges are still there; log those that are not."""
+        number: int = _union(frames).count()
+        gone = _known(parts) - number  # what is not known counts as 0
+        if gone > 0:
+            log.warning(
+                "%d rejected rows of %s are lost: the topic no longer holds their records "
+                "(compaction or retention removed them) where they were to be written",
+                gone,
+                ", ".join(dict.fromkeys(part.topic for part in parts)),
+            )
+        return number
+
+    def _frames(self, parts: Iterable[Part]) -> tuple[list[DataFrame], bool]:
+        """Return the rejected rows of these ranges; ranges of one topic and schema share a plan.
+
+        And whether the topics have a record for each offset in them: none is gone then.
+        """
         kafka = {source.name: source.kafka for source in self.sources}
         alike: dict[str, list[Part]] = {}
         for part in parts:
             how = json.dumps([part.topic, part.schemas, part.unknown_fields, part.source_format])
             alike.setdefault(how, []).append(part)
-        frames = []
+        frames, is_whole = [], True
         for group in alike.values():
             name = group[0].topic
             source = Source(
@@ -388,8 +407,10 @@ class Rejects:
                 unknown_fields=group[0].unknown_fields,
                 source_format=group[0].source_format,
             )
-            frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
-        return frames
+            raw, has_all = read_parts(self.spark, source.kafka, group)
+            frames.append(only_rejected(raw, source))
+            is_whole = is_whole and has_all
+        return frames, is_whole
 
 
 def _violated(counted: Mapping[str, dict[str, Any]]) -> int | None:
@@ -464,22 +485,26 @@ def _read_schemas(schemas: Mapping[str, Any]) -> dict[str, DataType | Framed]:
 
 def _readable(part: Part, topic: TopicState | None) -> Part | None:
     """Return the part that the broker still holds; log the offsets that it does not hold."""
-    is_same = topic is not None and topic.topic_id == part.topic_id
+    now = topic if topic is not None and topic.topic_id == part.topic_id else None
     first: dict[int, int] = {}
+    ends: dict[int, int] = {}
     for number, end in part.end.items():
         begin = max(part.first[number], 0)
-        held = min(topic.earliest.get(number, end), end) if is_same and topic else end
-        if held > begin:
-            log.warning(
-                "The broker no longer holds the offsets %d to %d of %s-%d: rejected rows among "
-                "them, which were not written, are lost",
-                begin, held - 1, part.topic, number,
-            )  # fmt: skip
-        if max(held, begin) < end:
-            first[number] = max(held, begin)
+        held = min(max(now.earliest.get(number, end), begin), end) if now else end
+        last = max(min(now.ends.get(number, held), end), held) if now else end
+        for one, other in ((begin, held), (last, end)):
+            if one < other:
+                log.warning(
+                    "The broker no longer holds the offsets %d to %d of %s-%d: rejected rows among "
+                    "them, which were not written, are lost",
+                    one, other - 1, part.topic, number,
+                )  # fmt: skip
+        if held < last:
+            first[number], ends[number] = held, last
     if not first:
         return None
-    return replace(part, first=first, end={number: part.end[number] for number in first})
+    is_whole = first == {n: max(at, 0) for n, at in part.first.items()} and ends == part.end
+    return replace(part, first=first, end=ends, count=part.count if is_whole else None)
 
 
 def _known(parts: Iterable[Part]) -> int:
@@ -491,16 +516,22 @@ def _union(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
-def read_parts(spark: SparkSession, kafka: KafkaSettings, parts: list[Part]) -> DataFrame:
-    """Return Kafka's raw rows of some parts of one topic.
+def read_parts(
+    spark: SparkSession, kafka: KafkaSettings, parts: list[Part]
+) -> tuple[DataFrame, bool]:
+    """Return Kafka's raw rows of some parts of one topic, and whether each offset is known to have
+    one.
 
     Short parts are read here, for a scan of Spark's takes longer than they do.
     """
     if (found := read_here(kafka, parts)) is not None:
-        return raw_frame(spark, found)
-    return reduce(
-        lambda one, other: one.union(other), [read_range(spark, kafka, part) for part in parts]
-    )
+        return raw_frame(spark, found), len(found) == _offsets_in(parts)
+    ranges = [read_range(spark, kafka, part) for part in parts]
+    return reduce(lambda one, other: one.union(other), ranges), False
+
+
+def _offsets_in(parts: Iterable[Part]) -> int:
+    return sum(end - max(part.first[n], 0) for part in parts for n, end in part.end.items())
 
 
 def read_here(kafka: KafkaSettings, parts: list[Part]) -> list[Record] | None:
@@ -508,7 +539,7 @@ def read_here(kafka: KafkaSettings, parts: list[Part]) -> list[Record] | None:
 
     Raises PipelineError.
     """
-    if sum(end - part.first[n] for part in parts for n, end in part.end.items()) > MAX_READ_HERE:
+    if _offsets_in(parts) > MAX_READ_HERE:
         return None
     found: list[Record] = []
     with RangeReader(kafka) as reader:
