@@ -7,6 +7,7 @@ from ottla.pipelines.checkpoint.changes import (
     losses,
     more_partitions,
     wrong_keys,
+    wrong_order,
     wrong_source,
     wrong_table,
 )
@@ -48,6 +49,17 @@ def test_a_topic_that_another_source_of_the_frame_reads_is_no_change() -> None:
     assert wrong_source(None, "cp", "cluster-a", ["flights"], next_offsets) is None
 
 
+def test_topics_are_read_in_the_order_of_the_checkpoint() -> None:
+    kept: list[list[str]] = [["flights"], [], ["trains"]]
+    assert wrong_order("cp", kept, [(0, "flights"), (2, "trains")]) is None
+    assert wrong_order("cp", [], [(0, "flights")]) is None
+    assert wrong_order("cp", kept, [(1, "trains"), (3, "flights")]) is None, "nothing is known"
+    said = wrong_order("./cp", kept, [(0, "trains"), (2, "flights")])
+    assert said is not None
+    assert "./cp has topic 'flights' as source 1 of its query, and the frame reads" in said
+    assert "reads topic 'trains' there: Spark keeps offsets by this order" in said
+
+
 def test_a_table_created_again_differs_from_another_table() -> None:
     again = wrong_table(IDENTITY, "cp", "flights", "table-2", "file:/lake/flights")
     other = wrong_table(IDENTITY, "cp", "trains", "table-2", "file:/lake/trains")
@@ -80,7 +92,7 @@ def test_a_topic_created_again_starts_at_its_beginning() -> None:
     assert loss.sentence == (
         "Topic 'flights' was deleted and created again: the checkpoint stands at offset 60 in "
         "partition 0, offset 40 in partition 1 of the former topic, and the new one has 150 "
-        "records"
+        "records (some may be in the target, if it was created while the last batch was read)"
     )
     assert loss.continue_at == {0: 0, 1: 0}
 
@@ -99,6 +111,33 @@ def test_a_topic_that_ends_before_the_checkpoint_lost_its_end() -> None:
 
     assert loss.sentence.startswith("Topic 'flights' ends 10 records before")
     assert loss.continue_at == {0: 50}
+
+
+def test_a_batch_that_was_cut_off_ends_after_the_topic_does() -> None:
+    """Spark would ask for its records again and again, and never get them."""
+    topics = {"flights": now("id-1", {0: 0, 1: 0}, {0: 50, 1: 9})}
+    at, planned = {"flights": {0: 40, 1: 9}}, {"flights": {0: 60, 1: 9}}
+    assert losses(IDENTITY, at, topics, {"flights": {0: 50, 1: 9}}) == []
+    (loss,) = losses(IDENTITY, at, topics, planned)
+
+    assert loss.sentence.startswith("Topic 'flights' ends 10 records before the end of the batch")
+    assert loss.continue_at == {0: 40, 1: 9}
+
+
+def test_the_first_records_of_a_partition_that_was_added_are_counted() -> None:
+    """Spark reads it from offset 0, and refuses a first offset after that at each start."""
+    topics = {"flights": now("id-1", {0: 0, 1: 3}, {0: 60, 1: 9})}
+    (loss,) = losses(IDENTITY, {"flights": {0: 60}}, topics)
+
+    assert loss.sentence.startswith("3 records of topic 'flights' that were not delivered yet")
+    assert loss.continue_at == {0: 60, 1: 3}
+
+
+def test_a_topic_that_lacks_its_beginning_and_its_end_continues_within_it() -> None:
+    topics = {"flights": now("id-1", {0: 50, 1: 0}, {0: 90, 1: 5})}
+    (loss,) = losses(IDENTITY, {"flights": {0: 40, 1: 8}}, topics)
+
+    assert loss.continue_at == {0: 50, 1: 5}
 
 
 def test_new_partitions_are_named() -> None:

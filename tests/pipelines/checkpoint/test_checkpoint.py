@@ -54,6 +54,7 @@ def test_a_topic_of_two_sources_stands_at_the_first_of_both(spark: Any, tmp_path
 
     assert checkpoint.begins() == {"t": {0: 4}, "u": {0: 1}}
     assert checkpoint.count_sources() == 3
+    assert checkpoint.topics_by_number() == [["t"], ["t", "u"], []]
 
 
 def test_a_note_counts_for_its_query_alone(spark: Any, tmp_path: Path) -> None:

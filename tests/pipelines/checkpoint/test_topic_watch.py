@@ -29,3 +29,20 @@ def test_it_says_what_to_do() -> None:
     now[0] = 3.0
     with pytest.raises(PipelineError, match=r"not written\. Use a new checkpoint"):
         watch.check()
+
+
+def test_a_query_that_has_ended_asks_once_more() -> None:
+    """Its last batch may have been read after the last time that it asked."""
+    now = {"flights": "id-1"}
+    watch = TopicWatch({"flights": "id-1"}, lambda: now)
+    watch.check_ended()
+    now["flights"] = "id-2"
+    with pytest.raises(PipelineError, match="the last batch may have records of the new topic"):
+        watch.check_ended()
+
+
+def test_brokers_that_are_away_at_the_end_change_nothing() -> None:
+    def ask() -> dict[str, str]:
+        raise PipelineError("b:9092 does not answer")
+
+    TopicWatch({"flights": "id-1"}, ask).check_ended()

@@ -181,6 +181,9 @@ def test_new_partitions_are_refused_where_a_deleted_key_could_come_back() -> Non
     deletes = Table(LAST, keyed=KeyedTable(("id",), ("id",), has_tombstones=True))
     with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
         start(deletes, source("table"), state=state)
+    lost = TopicState("t", "id-t", {0: 9, 1: 0, 2: 0}, {0: 10, 1: 5, 2: 1})
+    with pytest.raises(PipelineError, match="has got the partition 2 since the last batch"):
+        start(deletes, source("table"), on_lost="skip", state=lost)
     # The caller says it.
     offsets = {0: 8, 1: 5, 2: 0}
     assert start(deletes, source(offsets), state=state).offsets == {"t": offsets}

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from pyspark.sql.types import BinaryType
+from pyspark.sql.types import BinaryType, LongType
 
 from ottla.pipelines.checkpoint.checkpoint import Position
 from ottla.pipelines.checkpoint.identity import (
@@ -47,6 +47,7 @@ class FakeCheckpoint:
         self.begun = False
         self.next: Offsets = {}
         self.end: Offsets = {}
+        self.first: Offsets = {}
         self.last_noted = -1
         self.sources = 1
 
@@ -76,6 +77,15 @@ class FakeCheckpoint:
 
     def begins(self, *, is_delivered: bool = False) -> Offsets:
         return self.end if is_delivered else self.next
+
+    def topics_by_number(self) -> list[list[str]]:
+        return [["t"]] * self.sources
+
+    def started(self) -> Offsets:
+        return {} if self.begun else self.first
+
+    def last_ms(self) -> int | None:
+        return self.begun_ms()
 
     def begun_ms(self) -> int | None:
         return 1_000 if self.begun else None
@@ -128,8 +138,10 @@ class World:
         self.topics = {"t": TopicState("t", "id-t", {0: 0}, {0: 9})}
         self.clusters = {KAFKA: "cluster", OTHER: "cluster-2"}
         self.asked: list[tuple[KafkaSettings, list[str]]] = []
+        self.forgotten: list[tuple[Any, ...]] = []
         monkeypatch.setattr(module, "sources_of", lambda frame: list(enumerate(self.sources)))
         monkeypatch.setattr(module, "look_up", self.look_up)
+        monkeypatch.setattr(module, "forgotten_deletions", lambda *of: self.forgotten.append(of))
         monkeypatch.setattr(module, "Files", lambda spark, location: location)
         monkeypatch.setattr(module, "Checkpoint", lambda files: self.checkpoint)
 
@@ -302,6 +314,16 @@ def test_new_partitions_are_refused_where_a_deleted_key_could_come_back(begun: W
         begun.plan(keyed_table=keyed)
 
 
+def test_deletions_that_a_topic_may_have_forgotten_are_asked_for(begun: World) -> None:
+    begun.table.keyed = KeyedTable(("id",), ("id",))
+    begun.plan(keyed_table=begun.table.keyed)
+    assert begun.forgotten == [], "its tombstones delete nothing"
+    begun.table.keyed = KeyedTable(("id",), ("id",), has_tombstones=True)
+    begun.plan(keyed_table=begun.table.keyed)
+    ((_, name, at, last_ms, _, target),) = begun.forgotten
+    assert (name, at, last_ms, target) == ("t", {0: 5}, 1_000, "t")
+
+
 def test_topics_of_several_clusters(world: World) -> None:
     world.topics["u"] = TopicState("u", "id-u", {0: 0}, {0: 0})
     sources = [Source(name, KAFKA, {}) for name in ("t", "u")] + [Source("u", OTHER, {})]
@@ -421,6 +443,55 @@ def test_lost_records_stop_the_query_or_begin_a_new_one(begun: World) -> None:
     assert (made.starting, made.replacing) == ({"t": {0: 7}}, Replacing(4, {"t": {0: 7}}))
     assert any("on_lost='skip' continues without them" in notice for notice in made.notices)
     assert any("moved to replaced-4" in notice for notice in made.notices)
+
+
+def test_topics_in_another_order_than_the_checkpoints(begun: World) -> None:
+    begun.place.topics_by_number = lambda: [["u"], ["t"]]  # type: ignore[method-assign]
+    assert "has topic 'u' as source 1 of its query, and the frame reads" in begun.refusal()
+
+
+def test_a_topic_that_ends_within_a_batch_that_was_cut_off(begun: World) -> None:
+    begun.place.end = {"t": {0: 11}}
+    said = begun.refusal()
+    assert said.startswith("Topic 't' ends 2 records before the end of the batch that was cut off")
+    assert begun.plan(on_lost="skip").starting == {"t": {0: 5}}
+    begun.table.last = 3
+    assert "ends 2 records before the offset of this checkpoint" in begun.refusal()
+
+
+def test_a_query_without_a_batch_begins_where_its_first_start_did(world: World) -> None:
+    """What was produced since then is not left out."""
+    world.sources = [replace(world.sources[0], starting="latest")]
+    assert world.plan().starting == {"t": {0: 9}}
+    world.place.first, world.place.identity = {"t": {0: 4}}, IDENTITY
+    made = world.plan()
+    assert made.starting == {"t": {0: 4}}
+    assert any("where it ended when this query was first started" in one for one in made.notices)
+
+    world.topics["t"] = TopicState("t", "id-t", {0: 6}, {0: 9})
+    assert "2 records of topic 't' that were not delivered yet are gone" in world.refusal()
+    assert world.plan(on_lost="skip").starting == {"t": {0: 6}}
+    world.topics["t"] = TopicState("t", "another id", {0: 0}, {0: 2})
+    assert world.plan().starting == {"t": {0: 2}}
+    world.sources = [replace(world.sources[0], starting="earliest")]
+    assert world.plan().starting == {"t": {0: 0}}
+
+
+def test_a_topic_that_is_read_twice_is_not_continued_at_one_offset(begun: World) -> None:
+    begun.sources *= 2
+    begun.place.sources = 2
+    assert begun.plan().starting is None
+    begun.topics["t"] = TopicState("t", "id-t", {0: 7}, {0: 9})
+    assert "on_lost='skip' cannot be used here" in begun.refusal(on_lost="skip")
+    begun.place.begun, begun.place.identity = False, None
+    begun.sources = [replace(begun.sources[0], starting="table")] * 2
+    assert "starting='table' cannot be used here" in begun.refusal()
+    schema = {"value": LongType()}
+    begun.sources = [
+        replace(one, schemas=schema, max_rows=number + 1)
+        for number, one in enumerate(begun.sources)
+    ]
+    assert "whose rejected rows cannot be told apart" in begun.refusal()
 
 
 def test_streams_of_other_makers_cannot_be_skipped(begun: World) -> None:

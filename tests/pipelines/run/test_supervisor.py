@@ -79,6 +79,44 @@ def test_a_query_that_must_not_go_on_fails_and_writes_nothing_more(
     assert finished == []
 
 
+def test_a_query_that_ends_by_itself_is_checked_once_more(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def check() -> None:
+        raise PipelineError("the topic is another one")
+
+    supervised.check_ended = check
+    monkeypatch.setattr(supervised, "_wait", lambda: None)
+    supervised._run()
+    assert str(supervised.error) == "the topic is another one"
+    assert "the topic is another one" in caplog.text, "nobody waits for the query"
+
+    supervised.error = None
+    supervised.stop()
+    supervised._run()
+    assert supervised.error is None
+
+
+def test_a_query_that_was_to_end_a_batch_alone_goes_on(
+    supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[None] = []
+    monkeypatch.setattr(supervisor, "keep_off_screen", lambda query: None)
+    monkeypatch.setattr(supervised, "_wait", lambda: None)
+    supervised.start = lambda: started.append(None)
+    supervised.goes_on = lambda: len(started) < 2
+    supervised._run()
+    assert (len(started), supervised.restarts, supervised.error) == (2, 2, None)
+
+    def refused() -> None:
+        raise PipelineError("the topic is gone")
+
+    supervised.start = refused
+    supervised.goes_on = lambda: True
+    supervised._run()
+    assert str(supervised.error) == "the topic is gone"
+
+
 def test_spark_may_end_while_it_is_asked_why_a_query_failed(
     supervised: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ all that is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.pipelines.checkpoint.identity import Identity, Offsets
@@ -57,6 +57,27 @@ def wrong_source(
             f"The checkpoint {checkpoint} belongs to {stands}, and the frame reads {reads}. Read "
             f"{stands}, or use a new checkpoint"
         )
+    return None
+
+
+def wrong_order(
+    checkpoint: str, kept: Sequence[Iterable[str]], read: Iterable[tuple[int, str]]
+) -> str | None:
+    """Return why a frame with several sources cannot go on, None when it can.
+
+    Spark keeps the offsets of sources by their numbers in the frame, not by their topics: those of
+    one topic would be taken for another one. `kept`: the topics of each number in the checkpoint,
+    none where that has no offset, or is no source of Kafka's; `read`: number and topic of each
+    `topic` in the frame.
+    """
+    for number, name in read:
+        there = set(kept[number]) if number < len(kept) else set()
+        if there and there != {name}:
+            return (
+                f"The checkpoint {checkpoint} has {_named(there)} as source {number + 1} of its "
+                f"query, and the frame reads topic {name!r} there: Spark keeps offsets by this "
+                "order. Join or unite the topics in the order as before, or use a new checkpoint"
+            )
     return None
 
 
@@ -127,9 +148,15 @@ def more_partitions(name: str, known: Iterable[int], now: Iterable[int]) -> str 
 
 
 def losses(
-    identity: Identity | None, next_offsets: Offsets, topics: Mapping[str, Partitions]
+    identity: Identity | None,
+    next_offsets: Offsets,
+    topics: Mapping[str, Partitions],
+    planned: Offsets | None = None,
 ) -> list[Loss]:
-    """Return what the checkpoint can no longer read of each topic, empty when nothing is lost."""
+    """Return what the checkpoint can no longer read of each topic, empty when nothing is lost.
+
+    `planned`: where a batch ends that was planned and not done. Spark reads it up to there.
+    """
     found = []
     for name, now in topics.items():
         at = next_offsets.get(name)
@@ -138,29 +165,50 @@ def losses(
         known_id = identity.topics.get(name) if identity else None
         if known_id is not None and known_id != now.topic_id:
             found.append(_recreated(name, at, now))
-        elif missing := sum(max(0, now.earliest.get(p, 0) - offset) for p, offset in at.items()):
-            continue_at = {p: max(offset, now.earliest.get(p, 0)) for p, offset in at.items()}
-            sentence = (
-                f"{missing} records of topic {name!r} that were not delivered yet are gone "
-                "(retention or a deletion removed them)"
-            )
-            found.append(Loss(sentence, name, continue_at))
-        elif cut := sum(max(0, offset - now.latest.get(p, 0)) for p, offset in at.items()):
-            continue_at = {
-                p: min(offset, now.latest[p]) for p, offset in at.items() if p in now.latest
-            }
-            sentence = (
-                f"Topic {name!r} ends {cut} records before the offset of this checkpoint: the "
-                "topic was created again, or its brokers lost records"
-            )
-            found.append(Loss(sentence, name, continue_at))
+        elif (loss := _gone(name, at, now, (planned or {}).get(name, {}))) is not None:
+            found.append(loss)
     return found
+
+
+def _gone(
+    name: str, at: Mapping[int, int], now: Partitions, planned: Mapping[int, int]
+) -> Loss | None:
+    """Return what is gone of a topic that is still the same, None where nothing is."""
+    # A partition that was added is read from offset 0, and Spark refuses another first offset.
+    begins = {p: at.get(p, 0) for p in {**at, **now.earliest}}
+    missing = sum(max(0, now.earliest.get(p, 0) - offset) for p, offset in begins.items())
+    cut = sum(max(0, offset - now.latest.get(p, 0)) for p, offset in at.items())
+    cut_in = sum(max(0, offset - now.latest.get(p, 0)) for p, offset in planned.items())
+    if missing:
+        sentence = (
+            f"{missing} records of topic {name!r} that were not delivered yet are gone "
+            "(retention or a deletion removed them)"
+        )
+    elif cut:
+        sentence = (
+            f"Topic {name!r} ends {cut} records before the offset of this checkpoint: the "
+            "topic was created again, or its brokers lost records"
+        )
+    elif cut_in:
+        sentence = (
+            f"Topic {name!r} ends {cut_in} records before the end of the batch that was cut off: "
+            "the topic was created again, or its brokers lost records"
+        )
+    else:
+        return None
+    continue_at = {
+        p: max(min(offset, now.latest[p]), now.earliest.get(p, 0))
+        for p, offset in sorted(begins.items())
+        if p in now.latest
+    }
+    return Loss(sentence, name, continue_at)
 
 
 def _recreated(name: str, at: dict[int, int], now: Partitions) -> Loss:
     records = sum(now.latest[p] - now.earliest[p] for p in now.latest)
     sentence = (
         f"Topic {name!r} was deleted and created again: the checkpoint stands at "
-        f"{shown(at)} of the former topic, and the new one has {records} records"
+        f"{shown(at)} of the former topic, and the new one has {records} records (some may "
+        "be in the target, if it was created while the last batch was read)"
     )
     return Loss(sentence, name, dict(now.earliest))

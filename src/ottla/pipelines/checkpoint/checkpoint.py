@@ -129,8 +129,12 @@ class Checkpoint:
 
         None when there is no such batch.
         """
+        return None if self.planned() == self.done() else self.last_ms()
+
+    def last_ms(self) -> int | None:
+        """Return when the last batch that was planned began, in ms since 1970, None without one."""
         planned = self.planned()
-        if planned is None or planned == self.done():
+        if planned is None:
             return None
         lines = (self.files.read(f"offsets/{planned}") or "").splitlines()
         return int(json.loads(lines[1])["batchTimestampMs"]) if len(lines) > 1 else None
@@ -163,6 +167,11 @@ class Checkpoint:
         is_done = is_delivered or (done is not None and done >= planned)
         return self.ends(planned) if is_done else self._start_of(planned)
 
+    def started(self) -> Offsets:
+        """Return where a query that Spark has started and that has no batch yet begins."""
+        is_new = self.planned() is None and self.query_id() != ""
+        return self._start_of(0) if is_new else {}
+
     def ends(self, batch: int) -> Offsets:
         """Return where a planned batch ends."""
         return _read_batch(self.files.read(f"offsets/{batch}") or "")
@@ -172,6 +181,12 @@ class Checkpoint:
         planned = self.planned()
         text = "" if planned is None else self.files.read(f"offsets/{planned}") or ""
         return len(text.splitlines()[2:])
+
+    def topics_by_number(self) -> list[list[str]]:
+        """Return the topics of each source in the planned batches, none of one that is no topic."""
+        planned = self.planned()
+        text = "" if planned is None else self.files.read(f"offsets/{planned}") or ""
+        return [list(_topics_in(line)) for line in text.splitlines()[2:]]
 
     def _start_of(self, batch: int) -> Offsets:
         if batch:
@@ -240,10 +255,14 @@ def _read_batch(text: str) -> Offsets:
 
 def _merge(found: Offsets, line: str) -> None:
     """Add the offsets of one source; a topic that two sources read stands at the first of both."""
-    document = json.loads(line) if line.startswith("{") else {}
-    if not document or not all(isinstance(value, dict) for value in document.values()):
-        return  # a source that is not Kafka's
-    for topic, partitions in read_offsets(document).items():
+    for topic, partitions in read_offsets(_topics_in(line)).items():
         known = found.setdefault(topic, {})
         for partition, offset in partitions.items():
             known[partition] = min(offset, known.get(partition, offset))
+
+
+def _topics_in(line: str) -> dict[str, dict[str, int]]:
+    """Return the offsets of one source by topic, nothing of one that is not Kafka's."""
+    document = json.loads(line) if line.startswith("{") else {}
+    is_kafkas = all(isinstance(value, dict) for value in document.values())
+    return document if is_kafkas else {}

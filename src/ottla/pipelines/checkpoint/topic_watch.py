@@ -6,11 +6,14 @@ has grown past the query's offsets, Spark continues in the new one.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from ottla.pipelines.errors import PipelineError
+
+log: Final = logging.getLogger("ottla.pipelines")
 
 INTERVAL_S: Final = 1.0
 ADVICE: Final = (
@@ -42,9 +45,29 @@ class TopicWatch:
             return
         now = self._ask()
         self._asked_at = self._clock()
-        for name, topic_id in self._ids.items():
-            if now.get(name) != topic_id:
-                raise PipelineError(
-                    f"Topic {name!r} was deleted and created again while the query ran; this "
-                    f"batch is not written. {self._advice}"
-                )
+        if name := self._changed(now):
+            raise PipelineError(
+                f"Topic {name!r} was deleted and created again while the query ran; this "
+                f"batch is not written. {self._advice}"
+            )
+
+    def check_ended(self) -> None:
+        """Raise PipelineError when a topic was created again since the last batch began.
+
+        Brokers that do not answer now keep no query from its end: its next start asks them.
+        """
+        try:
+            now = self._ask()
+        except PipelineError as error:
+            log.debug("The ids of the topics are not known at the end: %s", error)
+            return
+        if name := self._changed(now):
+            raise PipelineError(
+                f"Topic {name!r} was deleted and created again while the query ran: the last batch "
+                "may have records of the new topic. Start again to see what is lost, with "
+                "on_lost='skip' to read all of the new topic, also what the target has of it"
+            )
+
+    def _changed(self, now: Mapping[str, str]) -> str | None:
+        """Return a topic that has another id now, None where there is none."""
+        return next((name for name, its in self._ids.items() if now.get(name) != its), None)

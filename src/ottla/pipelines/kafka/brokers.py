@@ -294,17 +294,24 @@ class Brokers:
         from confluent_kafka.admin import ConfigResource
 
         broker = str(min(self.metadata().brokers))
-        resource = ConfigResource(ConfigResource.Type.BROKER, broker)
+        return self._settings_of(ConfigResource(ConfigResource.Type.BROKER, broker)).get(name)
 
-        def ask() -> str | None:
+    def topic_settings(self, topic: str) -> dict[str, str]:
+        """Return the settings of a topic, none where this user may not read them."""
+        from confluent_kafka.admin import ConfigResource
+
+        return self._settings_of(ConfigResource(ConfigResource.Type.TOPIC, topic))
+
+    def _settings_of(self, resource: Any) -> dict[str, str]:
+        def ask() -> dict[str, str]:
             (future,) = self._admin.describe_configs([resource], request_timeout=TIMEOUT_S).values()
             try:
-                entry = self._result(future).get(name)
+                entries = self._result(future)
             except PipelineError as error:
                 if _is_denied(error.__cause__):
-                    return None
+                    return {}
                 raise
-            return None if entry is None or entry.value is None else str(entry.value)
+            return {name: str(one.value) for name, one in entries.items() if one.value is not None}
 
         return self._answer(ask)
 
@@ -344,11 +351,11 @@ class Brokers:
 
 
 def _is_denied(error: BaseException | None) -> bool:
-    """Tell whether DESCRIBE_CONFIGS of the cluster is not allowed."""
+    """Tell whether DESCRIBE_CONFIGS of the cluster, or of a topic, is not allowed."""
     from confluent_kafka import KafkaError, KafkaException
 
-    denied = KafkaError.CLUSTER_AUTHORIZATION_FAILED
-    return isinstance(error, KafkaException) and error.args[0].code() == denied
+    denied = KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED
+    return isinstance(error, KafkaException) and error.args[0].code() in denied
 
 
 def _one_line(error: Any) -> str:

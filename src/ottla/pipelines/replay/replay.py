@@ -41,6 +41,7 @@ from ottla.pipelines.replay.note import FOLDER, NOTE, OUTCOMES, ROWS, SELECTED, 
 from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
 from ottla.pipelines.replay.records import KNOWN_BY, records_of
 from ottla.pipelines.run.column_origins import position_of
+from ottla.pipelines.run.known_ids import check_ids
 from ottla.pipelines.run.next_offsets import check_table, identity_of, next_of
 from ottla.pipelines.run.plan import SinkOf
 from ottla.pipelines.run.specification import Specification
@@ -129,6 +130,7 @@ class Replay:
         for line in check_zone(asked, identity):
             self.tell(line)
         check_settings(asked, identity)
+        check_ids(self.checkpoint.files, sources)
         is_replaced = self.checkpoint.next_replaced() > 1
         sink.keyed = ordered(self.name, sink.keyed, is_topic_replaced=is_replaced)
         for line in sink.check():

@@ -308,12 +308,13 @@ def _from_table(
             f"{lost[0].sentence.replace('the checkpoint', 'the table')}. Write on_lost='skip' to "
             "continue without them, or use a new table"
         )
-    if lost:
-        return lost[0].continue_at, lost[0].sentence + "; on_lost='skip' continues without them"
-    if sink.keyed is not None and sink.keyed.forgets_positions:
+    is_same = last.topic_ids[name] == state.topic_id
+    if is_same and sink.keyed is not None and sink.keyed.forgets_positions:
         wrong = more_partitions(name, last.offsets[name], state.latest)
         if wrong is not None:
             raise PipelineError(wrong)
+    if lost:
+        return lost[0].continue_at, lost[0].sentence + "; on_lost='skip' continues without them"
     return offsets[name], (
         f"Topic {name!r} continues where the table {sink.name} ends: at batch {last.batch} of the "
         f"query {last.query} ({last.query_id})"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.pipelines.checkpoint import changes
 from ottla.pipelines.checkpoint.identity import IDENTITY_DOCUMENT, Identity, Offsets, Replacing
 from ottla.pipelines.checkpoint.next_batch import Held, Refuse, Skip, decide, notice
 from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
+from ottla.pipelines.run import topic_twice
 from ottla.pipelines.run.first_offsets import FORMER, Start, newest_in
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ottla.pipelines.run.specification import Specification
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.target.port import Sink
+
+SKIPPED: Final = "; on_lost='skip' continues without them"
 
 
 def identity_of(checkpoint: Checkpoint) -> Identity | None:
@@ -94,7 +97,10 @@ def without_lost(
     Raises PipelineError where on_lost="skip" is not chosen, or cannot be used.
     """
     now = {name: partitions_now(state) for name, state in topics.items()}
-    lost = changes.losses(identity, next_offsets, now)
+    is_moved = identity is not None and identity.replacing is not None
+    cut_off = not is_moved and checkpoint.begun_ms() is not None
+    planned = checkpoint.begins(is_delivered=True) if cut_off else None
+    lost = changes.losses(identity, next_offsets, now, planned)
     if not lost:
         return None
     if specification.on_lost == "skip" and checkpoint.count_sources() > len(sources):
@@ -103,7 +109,8 @@ def without_lost(
             "that are not topic()'s, and they would start again from their beginning"
         )
     starting = resolve(lost, specification.on_lost, next_offsets)
-    notices += [loss.sentence + "; on_lost='skip' continues without them" for loss in lost]
+    topic_twice.check_start((source for _, source in sources), "on_lost='skip'")
+    notices += [loss.sentence + SKIPPED for loss in lost]
     return starting
 
 

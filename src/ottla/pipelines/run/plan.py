@@ -7,6 +7,7 @@ topics, table and checkpoint that exist. Planning changes nothing; `run.start` c
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,18 +19,25 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import TopicState, look_up
 from ottla.pipelines.rejects.pending import PendingReject
+from ottla.pipelines.run import topic_twice
+from ottla.pipelines.run.compacted import forgotten_deletions
 from ottla.pipelines.run.first_offsets import (
     Start,
     check_created_again,
     first_offsets,
 )
+from ottla.pipelines.run.first_start import begun_before
+from ottla.pipelines.run.known_ids import check_ids
 from ottla.pipelines.run.next_offsets import (
+    SKIPPED,
     check_partitions,
     check_table,
     continue_former,
     identity_of,
     next_of,
+    partitions_now,
     plan_move,
+    resolve,
     without_lost,
 )
 from ottla.pipelines.run.specification import Specification
@@ -109,6 +117,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     spark = frame.sparkSession
     sources = tuple(sources_of(frame))
     check_group(specification, sources)
+    topic_twice.check_rejected(source for _, source in sources)
     _check_tombstones(specification.keyed_table, sources)
     _check_truncations(specification, sources)
     _check_dead_letters(specification.dead_letters, sources)
@@ -125,6 +134,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
         check_alone(keyed, topics_read(frame), sink.metadata(), sink.name)
     _check_loop(sink, topics)
     checkpoint.check()
+    check_ids(checkpoint.files, (source for _, source in sources))
     position = checkpoint.position()
     identity = identity_of(checkpoint)
     start, replacing = _where(
@@ -132,6 +142,8 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
     )
     if specification.mode == "update" and start.offsets:
         _check_results(specification, sink, start)
+    if keyed is not None and keyed.has_tombstones and not start.offsets:
+        notices += _forgotten(sources, checkpoint, sink)
     begun_ms = checkpoint.begun_ms() if not start.offsets else None
     if begun_ms is not None:
         delivery, path = DeliveryGuarantee(specification.delivery), str(specification.checkpoint)
@@ -153,6 +165,20 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
         start.since,
         sink_of,
     )
+
+
+def _forgotten(
+    sources: tuple[tuple[int, Source], ...], checkpoint: Checkpoint, sink: Sink
+) -> list[str]:
+    """Return what is told of compacted topics that may have forgotten deletions."""
+    begins, last_ms, now_ms = checkpoint.begins(), checkpoint.last_ms(), int(time.time() * 1_000)
+    found = (
+        forgotten_deletions(
+            source.kafka, source.name, begins.get(source.name, {}), last_ms, now_ms, sink.name
+        )
+        for _, source in sources
+    )
+    return [said for said in found if said]
 
 
 def _check_tombstones(keyed: KeyedTable | None, sources: tuple[tuple[int, Source], ...]) -> None:
@@ -320,6 +346,10 @@ def _where(
         known = replacing.starting if replacing else checkpoint.begins()
         if wrong := changes.wrong_source(identity, path, cluster, list(topics), known):
             raise PipelineError(wrong)
+        by_number = [(number, source.name) for number, source in sources]
+        kept = [] if replacing else checkpoint.topics_by_number()
+        if wrong := changes.wrong_order(path, kept, by_number):
+            raise PipelineError(wrong)
         notices += check_zone(specification, identity)
         check_settings(specification, identity)
         check_table(specification, sink, identity)
@@ -330,7 +360,11 @@ def _where(
     )
     if is_new:
         wanted = [source for _, source in sources]
-        return first_offsets(specification.on_lost, sink, wanted, cluster, topics), None
+        if any(source.starting == "table" for source in wanted):
+            topic_twice.check_start(wanted, "starting='table'")
+        start = first_offsets(specification.on_lost, sink, wanted, cluster, topics)
+        _begin_as_before(specification, start, checkpoint, identity, wanted, topics)
+        return start, None
     starting = without_lost(
         specification, checkpoint, identity, sources, topics, next_offsets, notices
     )
@@ -351,6 +385,25 @@ def _where(
             continue_former(start, sink, identity, checkpoint.query_id(), topics)
         replacing = plan_move(specification, checkpoint, replacing, starting, notices)
     return start, replacing
+
+
+def _begin_as_before(
+    specification: Specification,
+    start: Start,
+    checkpoint: Checkpoint,
+    identity: Identity | None,
+    sources: list[Source],
+    topics: Mapping[str, TopicState],
+) -> None:
+    """Begin at the end that topics had at the first start, where that has no batch yet.
+
+    Raises PipelineError where records since then are lost.
+    """
+    now = {name: partitions_now(state) for name, state in topics.items()}
+    found, notices, lost = begun_before(sources, identity, checkpoint.started(), now)
+    start.offsets |= resolve(lost, specification.on_lost, found) if lost else found
+    start.notices += notices
+    start.notices += [loss.sentence + SKIPPED for loss in lost]
 
 
 def check_again(checked: Plan, sink: Sink) -> None:

@@ -121,6 +121,8 @@ def supervised(
     close: Callable[[], None] | None = None,
     constrain: Callable[[], bool] | None = None,
     check_again: Callable[[], None] | None = None,
+    check_ended: Callable[[], None] | None = None,
+    goes_on: Callable[[], bool] | None = None,
 ) -> PipelineQuery:
     """Start a query and return it as one that survives failures that pass by themselves.
 
@@ -128,12 +130,14 @@ def supervised(
     cannot be read now, None when it can; `finish` runs when it has ended without a failure;
     `replan` plans the query again for data with a new schema, and `constrain` for constraints that
     the target got since; `close` runs at its end, whatever that was; `check_again` runs before each
-    start but the first.
+    start but the first, and `check_ended` when the query has ended by itself; `goes_on`
+    tells then whether it is started once more.
     Raises PipelineError when the query does not start.
     """
     supervisor = Supervisor(
         start, guard, about, probe, finish,
         replan=replan, close=close, constrain=constrain, check_again=check_again,
+        check_ended=check_ended, goes_on=goes_on,
     )  # fmt: skip
     with reported(about):
         supervisor.begin()

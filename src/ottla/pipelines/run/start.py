@@ -29,10 +29,12 @@ from ottla.pipelines.run.begin import (
     stream_writer,
     topic_ids_now,
 )
+from ottla.pipelines.run.cut_off import CutOffFirst
 from ottla.pipelines.run.first_offsets import check_first, check_new
 from ottla.pipelines.run.frame import Written, write_frame
 from ottla.pipelines.run.guard import BatchGuard
 from ottla.pipelines.run.interrupt import interruptible
+from ottla.pipelines.run.known_ids import note_ids
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
 from ottla.pipelines.run.message_key import destination_of
@@ -193,8 +195,14 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
     )
 
     values = ValuesAsBefore(frame.sparkSession)
+    triggers = CutOffFirst(
+        specification.trigger, checked.checkpoint, lambda: look_up_topics(checked.sources)[1]
+    )
 
     def start_query() -> StreamingQuery:
+        if trigger := triggers.next():
+            writer.trigger(**trigger)
+        note_ids(runner.files, runner.rejects.sources)
         runner.rejects.recover(lambda: look_up_topics(checked.sources)[1])
         with local_files(runner.spark, location, *checked.sink.folders), values.again():
             return writer.start()
@@ -241,4 +249,6 @@ def _run(checked: Plan, runner: BatchRunner, clients: Clients) -> PipelineQuery:
         close=close,
         constrain=constrain,
         check_again=lambda: check_again(checked, runner.sink),
+        check_ended=runner.watch.check_ended,
+        goes_on=lambda: triggers.is_alone,
     )

@@ -60,9 +60,11 @@ class Supervisor:
     target is as it was; `probe` returns why the broker cannot be read now, None when it
     can; `finish` writes what waits when the query has ended without a failure. `replan` plans the
     query again for data with a new schema, None where that is impossible; `constrain` does so for
-    constraints that its target got since, and returns False where there are none; `close` closes
-    what the query has open, when it has ended for good. `begin` starts both the query and the
-    thread.
+    constraints that its target got since, and returns False where there are none; `check_ended`
+    raises PipelineError where a query that has ended by itself must not count as complete, and
+    `goes_on` tells that it is to be started once more, for the rest; `close`
+    closes what the query has open, when it has ended for good. `begin` starts both the query and
+    the thread.
     """
 
     start: Callable[[], StreamingQuery]
@@ -75,6 +77,8 @@ class Supervisor:
     close: Callable[[], None] | None = None
     constrain: Callable[[], bool] | None = None
     check_again: Callable[[], None] | None = None
+    check_ended: Callable[[], None] | None = None
+    goes_on: Callable[[], bool] | None = None
 
     def __post_init__(self) -> None:
         self.ended = threading.Event()
@@ -124,12 +128,18 @@ class Supervisor:
     def _run(self) -> None:
         try:
             failure = self._wait()
-            while failure is not None and not self._stopping.is_set():
-                if not self._start_again(failure):
+            while not self._stopping.is_set():
+                if failure is None:
+                    if self.goes_on is None or not self.goes_on():
+                        break
+                    failure = self._start_rest()
+                elif not self._start_again(failure):
                     break
-                failure = self._wait()
+                else:
+                    failure = self._wait()
             if failure is None and self.error is None:
                 self._finish()
+                self._check_ended()
         except Exception as bug:
             # A bug here must not look like an end without a failure.
             if self.error is None:
@@ -142,6 +152,29 @@ class Supervisor:
             with self._changed:
                 self.ended.set()
                 self._changed.notify_all()
+
+    def _start_rest(self) -> Failure | None:
+        """Start the query once more, and return why it failed, None when it has ended or was
+        stopped.
+        """
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        try:
+            self._start_current()
+        except (Py4JError, PySparkException, PipelineError, OSError) as error:
+            return Failure(causes_of(error), trace_of(error), None, error)
+        return self._wait()
+
+    def _start_current(self) -> None:
+        self.current = self.start()
+        if self._stopping.is_set():
+            self.current.stop()  # `stop` may have stopped the run before
+        keep_off_screen(self.current)
+        self._away_since, self._still_polls = None, 0
+        with self._changed:
+            self.restarts += 1
+            self._changed.notify_all()
 
     def _finish(self) -> None:
         from py4j.protocol import Py4JError
@@ -156,6 +189,16 @@ class Supervisor:
                 "writes them",
                 self.about.query, str(reason).rstrip("."),
             )  # fmt: skip
+
+    def _check_ended(self) -> None:
+        if self.check_ended is None or self._stopping.is_set():
+            return
+        try:
+            self.check_ended()
+        except PipelineError as error:
+            self.error = error
+            if not self.waiters:
+                log.error("%s", error)
 
     def _wait(self) -> Failure | None:
         """Wait for the end of Spark's query; return why it failed, None when it was stopped."""
@@ -239,17 +282,10 @@ class Supervisor:
                     self.replan()
                 if self.check_again is not None:
                     self.check_again()
-                self.current = self.start()
-                if self._stopping.is_set():
-                    self.current.stop()  # `stop` may have stopped the run before
-                keep_off_screen(self.current)
+                self._start_current()
             except (Py4JError, PySparkException, PipelineError, OSError) as again:
                 failure = Failure(causes_of(again), trace_of(again), None, again)
                 continue
-            self._away_since, self._still_polls = None, 0
-            with self._changed:
-                self.restarts += 1
-                self._changed.notify_all()
             return True
 
     def _constrain(self) -> bool:
