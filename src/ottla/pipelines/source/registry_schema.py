@@ -11,6 +11,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.registry import avro_schema, json_schema, protobuf_schema
 from ottla.pipelines.registry.client import Registry
 from ottla.pipelines.registry.framed import Framed, branches_of
+from ottla.pipelines.registry.left_out import left_out
 from ottla.pipelines.registry.registered import Fetched, Wanted, read_wanted
 from ottla.pipelines.registry.settings import RegistrySettings
 from ottla.pipelines.source import protobuf_column
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 log: Final = logging.getLogger("ottla.pipelines")
+
+MAX_NAMED: Final = 5
 
 # The registries of this process, and the ids that were met in data read with each.
 _REGISTRIES: Final[dict[RegistrySettings, Registry]] = {}
@@ -54,6 +57,13 @@ def framed_schema(
         "%s of %s is read by %s; known are %d schemas",
         column, topic, fetched.reader.shown, len(framed.branches),
     )  # fmt: skip
+    if lacking := left_out(fetched.reader, fetched.others):
+        log.warning(
+            "%s of %s is read by %s, which lacks fields that other data may have: %s. They are "
+            "left out",
+            column, topic, fetched.reader.shown,
+            ", ".join(f"{name} of {one.shown}" for name, one in list(lacking.items())[:MAX_NAMED]),
+        )  # fmt: skip
     return framed
 
 
