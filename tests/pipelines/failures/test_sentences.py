@@ -218,6 +218,11 @@ KAFKA = "org.apache.kafka.common.errors."
             ["flights is no longer on localhost:9092"],
         ),
         (
+            [Cause("org.apache.spark.SparkException", "Job aborted"),
+             Cause("java.lang.ArithmeticException", "long overflow")],
+            ["A time is after the year 294247", "a record of flights", "starting={0: 4711}"],
+        ),
+        (
             [Cause(KAFKA + "TopicAuthorizationException", "Not authorized to access topics")],
             ["may not read flights on localhost:9092", "READ and DESCRIBE"],
         ),

@@ -446,12 +446,12 @@ def test_lost_records_stop_the_query_or_begin_a_new_one(begun: World) -> None:
 
 
 def test_topics_in_another_order_than_the_checkpoints(begun: World) -> None:
-    begun.place.topics_by_number = lambda: [["u"], ["t"]]  # type: ignore[method-assign]
+    begun.checkpoint.topics_by_number = lambda: [["u"], ["t"]]  # type: ignore[method-assign]
     assert "has topic 'u' as source 1 of its query, and the frame reads" in begun.refusal()
 
 
 def test_a_topic_that_ends_within_a_batch_that_was_cut_off(begun: World) -> None:
-    begun.place.end = {"t": {0: 11}}
+    begun.checkpoint.end = {"t": {0: 11}}
     said = begun.refusal()
     assert said.startswith("Topic 't' ends 2 records before the end of the batch that was cut off")
     assert begun.plan(on_lost="skip").starting == {"t": {0: 5}}
@@ -463,7 +463,7 @@ def test_a_query_without_a_batch_begins_where_its_first_start_did(world: World) 
     """What was produced since then is not left out."""
     world.sources = [replace(world.sources[0], starting="latest")]
     assert world.plan().starting == {"t": {0: 9}}
-    world.place.first, world.place.identity = {"t": {0: 4}}, IDENTITY
+    world.checkpoint.first, world.checkpoint.identity = {"t": {0: 4}}, IDENTITY
     made = world.plan()
     assert made.starting == {"t": {0: 4}}
     assert any("where it ended when this query was first started" in one for one in made.notices)
@@ -479,11 +479,11 @@ def test_a_query_without_a_batch_begins_where_its_first_start_did(world: World) 
 
 def test_a_topic_that_is_read_twice_is_not_continued_at_one_offset(begun: World) -> None:
     begun.sources *= 2
-    begun.place.sources = 2
+    begun.checkpoint.sources = 2
     assert begun.plan().starting is None
     begun.topics["t"] = TopicState("t", "id-t", {0: 7}, {0: 9})
     assert "on_lost='skip' cannot be used here" in begun.refusal(on_lost="skip")
-    begun.place.begun, begun.place.identity = False, None
+    begun.checkpoint.begun, begun.checkpoint.identity = False, None
     begun.sources = [replace(begun.sources[0], starting="table")] * 2
     assert "starting='table' cannot be used here" in begun.refusal()
     schema = {"value": LongType()}

@@ -107,6 +107,7 @@ OTHERS: Final = (
         r"DUPLICATED_MAP_KEY|USER_RAISED_EXCEPTION|MALFORMED_\w+\S*|FAILED_EXECUTE_UDF|"
         r"INVALID_FRACTION_OF_SECOND|DATETIME_OVERFLOW|ROW_VALUE_IS_NULL|NOT_NULL_ASSERT_VIOLATION",
     ),
+    Known(words.too_far_ahead, kind=r"^java\.lang\.ArithmeticException$", text=r"long overflow"),
     # ---- folders and file systems ----
     Known(words.file_system, text=r"(?:Class |NotFoundException: )(\S*FileSystem) not found"),
     Known(words.file_system, text=r'No FileSystem for scheme:? "?(\w+)'),

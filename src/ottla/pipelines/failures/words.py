@@ -96,6 +96,18 @@ def row(found: Found) -> str:
     return f"A row could not be computed{where}{found.about.while_reading}: {cause.plain}"
 
 
+def too_far_ahead(found: Found) -> str:
+    """A time in ms that has no room in Spark's timestamps, of a record or in an expression."""
+    topics = ", ".join(found.about.topics) or "the topic"
+    return (
+        f"A time is after the year 294247, which Spark's timestamps cannot hold"
+        f"{found.about.while_reading}. If it is that of a record of {topics}, begin after it with "
+        "a new checkpoint: topic(..., starting={0: 4711}); the setting "
+        "message.timestamp.after.max.ms of the topic refuses such records. If an expression such "
+        "as timestamp_millis() makes it, mend that"
+    )
+
+
 # ---- file systems, disks, memory ----
 
 _FILE_SYSTEMS: Final = (
