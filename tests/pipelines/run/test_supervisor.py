@@ -21,6 +21,7 @@ from ottla.pipelines.failures.table import BROKER
 from ottla.pipelines.kafka import brokers
 from ottla.pipelines.run import supervisor
 from ottla.pipelines.run.guard import BatchGuard
+from ottla.pipelines.run.query import PipelineQuery
 from ottla.pipelines.run.supervisor import Failure, Supervisor
 from ottla.pipelines.sinks.delta.failures import FAILURES
 
@@ -132,6 +133,14 @@ def test_spark_may_end_while_it_is_asked_why_a_query_failed(
     )
 
     assert supervised._failure_of(object(), Py4JError("the query")).causes == [ended]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_an_error_of_ours_in_a_wait_is_no_success(supervised: Supervisor) -> None:
+    """Spark's query is one without a way to wait for it: what asks it raises in its thread."""
+    supervised.current = SimpleNamespace(_jsq=object())
+    with pytest.raises(AssertionError, match="the wait for Spark ended by an error"):
+        PipelineQuery(supervised).processAllAvailable()
 
 
 def test_a_failure_names_its_records(

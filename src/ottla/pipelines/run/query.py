@@ -55,10 +55,11 @@ class PipelineQuery(CurrentQuery):
         while self.isActive:
             restarts = self._supervisor.restarts
             done = threading.Event()
-            failed: list[Exception] = []
-            threading.Thread(target=self._process, args=(done, failed), daemon=True).start()
+            outcome: list[Exception | None] = []
+            threading.Thread(target=self._process, args=(done, outcome), daemon=True).start()
             self._wait(done, None)
-            if not failed:
+            assert outcome, "the wait for Spark ended by an error that its thread has printed"
+            if outcome == [None]:
                 break
             # The supervisor decides whether the query continues.
             self._supervisor.wait_for_change(restarts, _NEXT_RUN_S)
@@ -76,14 +77,19 @@ class PipelineQuery(CurrentQuery):
         """Return why the query ended, None while it runs or when it was stopped."""
         return self._supervisor.error
 
-    def _process(self, done: threading.Event, failed: list[Exception]) -> None:
+    def _process(self, done: threading.Event, outcome: list[Exception | None]) -> None:
+        """Put None into `outcome` when all is processed, or how Spark's query ended before that.
+
+        An error of ours leaves it empty.
+        """
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         try:
             super().processAllAvailable()
+            outcome.append(None)
         except (Py4JError, PySparkException, OSError) as error:
-            failed.append(error)
+            outcome.append(error)
         finally:
             done.set()
 
