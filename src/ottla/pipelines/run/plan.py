@@ -170,7 +170,7 @@ def plan(specification: Specification, sink_of: SinkOf) -> Plan:
 def _forgotten(
     sources: tuple[tuple[int, Source], ...], checkpoint: Checkpoint, sink: Sink
 ) -> list[str]:
-    """Return what is told of compacted topics that may have forgotten deletions."""
+    """Return a line for each compacted topic that may have forgotten deletions."""
     begins, last_ms, now_ms = checkpoint.begins(), checkpoint.last_ms(), int(time.time() * 1_000)
     found = (
         forgotten_deletions(
