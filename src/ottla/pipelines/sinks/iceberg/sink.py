@@ -22,7 +22,6 @@ from ottla.pipelines.sinks.iceberg.jvm import MARK, LoadedTable, committing
 from ottla.pipelines.sinks.iceberg.table import (
     add_columns,
     can_widen,
-    check_branch,
     check_published,
     create,
     in_sql,
@@ -168,8 +167,6 @@ class IcebergSink(Sink):
         """
         schema = self._table_schema()
         check_partition_by(self.partition_by, schema)
-        require_catalog(self.spark, self.table)
-        check_branch(self.spark, self.table)
         table = self._loaded()
         if table is None:
             return []

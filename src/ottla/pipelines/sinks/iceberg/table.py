@@ -94,9 +94,10 @@ def check_published(session: SparkSession, name: str, table: LoadedTable) -> Non
 
 
 def load(spark: SparkSession, name: str) -> LoadedTable | None:
-    """Return a table, None where there is none. Raises PipelineError for a view."""
+    """Return a table, None where there is none. Raises PipelineError for a view and a branch."""
     from pyspark.errors import IllegalArgumentException
 
+    check_branch(spark, name)  # asked for one that is not there, Iceberg raises an error of its own
     if not spark.catalog.tableExists(name):
         return None
     try:
