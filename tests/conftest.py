@@ -55,7 +55,7 @@ from ottla.protocol.messages import Messages, messages_of
 from ottla.records.build import build_batch
 from ottla.records.record import Record
 
-pytest_plugins = ("tests.skips", "tests.slow", "tests.stacks")
+pytest_plugins = ("tests.ci_time", "tests.skips", "tests.slow", "tests.stacks")
 
 # A test's sessions share no state and leave no process behind.
 os.environ.setdefault("OTTLA_CLASS_ARCHIVE", "off")
