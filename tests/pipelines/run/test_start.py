@@ -215,8 +215,8 @@ def test_a_table_with_keys_follows_its_topic_over_restarts(
     def run(frame: Any = None, **options: Any) -> None:
         rows = topic(spark, name, tombstones="mark", **where) if frame is None else frame
         chosen = rows.select("key.id", "value.word", "partition", "offset", "tombstone")
-        options = {"checkpoint": checkpoint, "trigger": {"availableNow": True}}
-        to_delta(chosen, table, **{**options, "keys": ["id"], **options}).awaitTermination()
+        always = {"checkpoint": checkpoint, "trigger": {"availableNow": True}}
+        to_delta(chosen, table, **{**always, "keys": ["id"], **options}).awaitTermination()
 
     def rows() -> list[tuple[Any, ...]]:
         found = spark.read.format("delta").load(str(table)).select("id", "word").collect()
