@@ -834,7 +834,6 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(iceberg, "LoadedTable", FakeTable)
     patch.setattr(iceberg, "load", FakeTable)
     patch.setattr(iceberg, "require_catalog", nothing)
-    patch.setattr(iceberg, "check_branch", nothing)
     patch.setattr(iceberg, "check_published", nothing)
     for sink in (delta.DeltaSink, iceberg.IcebergSink, jdbc.JdbcSink):
         patch.setattr(sink, "rejected_metadata", lambda _: ())
