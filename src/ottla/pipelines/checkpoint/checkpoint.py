@@ -133,10 +133,7 @@ class Checkpoint:
 
     def last_ms(self) -> int | None:
         """Return when the last batch that was planned began, in ms since 1970, None without one."""
-        planned = self.planned()
-        if planned is None:
-            return None
-        lines = (self.files.read(f"offsets/{planned}") or "").splitlines()
+        lines = self._planned_lines()
         return int(json.loads(lines[1])["batchTimestampMs"]) if len(lines) > 1 else None
 
     def position(self) -> Position:
@@ -178,15 +175,17 @@ class Checkpoint:
 
     def count_sources(self) -> int:
         """Return how many sources the planned batches have, those of other makers included."""
-        planned = self.planned()
-        text = "" if planned is None else self.files.read(f"offsets/{planned}") or ""
-        return len(text.splitlines()[2:])
+        return len(self._planned_lines()[2:])
 
     def topics_by_number(self) -> list[list[str]]:
         """Return the topics of each source in the planned batches, none of one that is no topic."""
+        return [list(_topics_in(line)) for line in self._planned_lines()[2:]]
+
+    def _planned_lines(self) -> list[str]:
+        """Return the lines of the last batch that was planned: version, metadata, each source."""
         planned = self.planned()
         text = "" if planned is None else self.files.read(f"offsets/{planned}") or ""
-        return [list(_topics_in(line)) for line in text.splitlines()[2:]]
+        return text.splitlines()
 
     def _start_of(self, batch: int) -> Offsets:
         if batch:

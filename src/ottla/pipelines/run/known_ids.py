@@ -33,10 +33,28 @@ Known = dict[str, dict[int, str]]
 
 def check_ids(files: Folder, sources: Iterable[Source]) -> None:
     """Refuse ids that have meant another schema to this checkpoint. Raises PipelineError."""
+    _checked(files, sources)
+
+
+def note_ids(files: Folder, sources: Iterable[Source]) -> None:
+    """Keep what the ids mean now, for later starts. Raises PipelineError as `check_ids` does."""
+    now, known = _checked(files, sources)
+    if not now:
+        return
+    every = {column: known.get(column, {}) | now.get(column, {}) for column in {**known, **now}}
+    every = {column: dict(sorted(ids.items())[-MAX_IDS:]) for column, ids in every.items()}
+    if every != known:
+        _DOCUMENT.write(files, every)
+
+
+def _checked(files: Folder, sources: Iterable[Source]) -> tuple[Known, Known]:
+    """Return what the ids mean now, and what they have meant so far, which is read only where there
+    are ids now. Raises PipelineError where one means another schema.
+    """
     now = digests_of(sources)
-    known = _DOCUMENT.read(files) if now else None
+    known = (_DOCUMENT.read(files) or {}) if now else {}
     for column, digests in now.items():
-        before = (known or {}).get(column, {})
+        before = known.get(column, {})
         changed = [one for one, digest in digests.items() if before.get(one, digest) != digest]
         if changed:
             where = shown_location(files.location)
@@ -49,19 +67,7 @@ def check_ids(files: Folder, sources: Iterable[Source]) -> None:
                 f"{FILE} in {where}"
             )
 
-
-def note_ids(files: Folder, sources: Iterable[Source]) -> None:
-    """Keep what the ids mean now, for later starts. Raises PipelineError as `check_ids` does."""
-    found = list(sources)
-    check_ids(files, found)
-    now = digests_of(found)
-    if not now:
-        return
-    known = _DOCUMENT.read(files) or {}
-    every = {column: known.get(column, {}) | now.get(column, {}) for column in {**known, **now}}
-    every = {column: dict(sorted(ids.items())[-MAX_IDS:]) for column, ids in every.items()}
-    if every != known:
-        _DOCUMENT.write(files, every)
+    return now, known
 
 
 def digests_of(sources: Iterable[Source]) -> Known:
