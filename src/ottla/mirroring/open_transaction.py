@@ -1,4 +1,4 @@
-"""What the open transaction has, and whether it is to be committed."""
+"""What the open transaction has, and whether to commit it."""
 
 from __future__ import annotations
 

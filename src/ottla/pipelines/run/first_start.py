@@ -1,7 +1,7 @@
 """A query that began at the end of a topic, and was ended before it had a batch.
 
-Its checkpoint has where it began. Where the topic ends by now is another place: what was produced
-since then would be left out.
+Its checkpoint has the offsets at which it began. The topic ends at others by now: to begin there
+would leave out what was produced since then.
 """
 
 from __future__ import annotations

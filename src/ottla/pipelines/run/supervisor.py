@@ -62,9 +62,9 @@ class Supervisor:
     query again for data with a new schema, None where that is impossible; `constrain` does so for
     constraints that its target got since, and returns False where there are none; `check_ended`
     raises PipelineError where a query that has ended by itself must not count as complete, and
-    `goes_on` tells that it is to be started once more, for the rest; `close`
-    closes what the query has open, when it has ended for good. `begin` starts both the query and
-    the thread.
+    `goes_on` tells whether the supervisor then starts it once more, for the rest; `close` closes
+    what the query has open, when it has ended for good. `begin` starts both the query and the
+    thread.
     """
 
     start: Callable[[], StreamingQuery]
