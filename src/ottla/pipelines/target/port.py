@@ -245,7 +245,11 @@ class Sink(ABC):
 
     def rejected_metadata(self) -> Iterable[str]:
         """Return the metadata of the batches whose rejected rows are kept, the newest first."""
-        return ()
+        from pyspark.sql.types import StructType
+
+        if not self.capabilities.keeps_rejects:
+            return ()
+        return self.rejected(StructType()).metadata()
 
     def late(self, schema: StructType) -> Sink:
         """Return the target of the rows older than the watermark: `<target>_late`."""

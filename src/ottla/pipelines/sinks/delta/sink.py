@@ -157,10 +157,6 @@ class DeltaSink(Sink):
         location = self.target.rejected(self.spark).location
         return bool(location) and DeltaTable(self.spark, location).holds(query_id, batch)
 
-    def rejected_metadata(self) -> Iterable[str]:
-        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
-        return self.rejected(self.schema).metadata()
-
     def late(self, schema: StructType) -> DeltaSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside(self.target.late(self.spark), schema)

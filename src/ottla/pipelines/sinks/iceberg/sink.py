@@ -129,10 +129,6 @@ class IcebergSink(Sink):
         last = self.rejected(self.schema).held(query_id).batch
         return last is not None and last >= batch
 
-    def rejected_metadata(self) -> Iterable[str]:
-        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
-        return self.rejected(self.schema).metadata()
-
     def late(self, schema: StructType) -> IcebergSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return IcebergSink(self.spark, f"{self.table}_late", schema, "add")

@@ -167,10 +167,6 @@ class JdbcSink(Sink):
         """Return the sink of the rows that are rejected: the table `<target>_rejected`."""
         return self._beside("_rejected", schema)
 
-    def rejected_metadata(self) -> Iterable[str]:
-        """Return the metadata of the batches whose rejected rows are kept, the newest first."""
-        return self.rejected(self.schema).metadata()
-
     def late(self, schema: StructType) -> JdbcSink:
         """Return the sink of the rows older than the watermark: the table `<target>_late`."""
         return self._beside("_late", schema)
