@@ -60,6 +60,11 @@ class Console:
             return found, False
         return self.sessions.begin(self.access), True
 
+    def stop(self) -> None:
+        """On the loop, while it still serves: no page waits for the cluster any longer."""
+        for each in (self.workers, self.readers, self.logins):
+            each.stop()
+
     def close(self) -> None:
         if self.sampler is not None:
             self.sampler.stop()

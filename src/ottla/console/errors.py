@@ -6,6 +6,7 @@ VisitError           see ReportedError; `status` is that of HTTP
   BadFormError       400
   ConflictError      409
   BusyError          503
+  StoppingError      503
 """
 
 from __future__ import annotations
@@ -48,6 +49,15 @@ class BusyError(VisitError):
     """Too many pages wait for the cluster."""
 
     status = 503
+
+
+class StoppingError(VisitError):
+    """The console stops, and the page is not there yet."""
+
+    status = 503
+
+    def __init__(self) -> None:
+        super().__init__("the console stops.", "Load the page again once it runs again.")
 
 
 def said(error: ReportedError) -> str:

@@ -22,7 +22,7 @@ from starlette.types import Receive, Scope, Send
 
 from ottla.client.topic_partition import TopicPartition
 from ottla.console.console import Console
-from ottla.console.errors import BadFormError, BusyError, said
+from ottla.console.errors import BadFormError, BusyError, StoppingError, said
 from ottla.console.failure_page import failure_page
 from ottla.console.opened_scan import opened_scan
 from ottla.console.pages.existing_topic import existing_topic
@@ -206,6 +206,8 @@ async def tailed(console: Console, opened: Opened) -> AsyncIterator[str | bytes]
     while True:
         try:
             rows = await console.readers.run(step)
+        except StoppingError:
+            return  # nothing said: the browser goes on with the tail once the console is back
         except ReportedError as error:
             yield event("failed", said(error))
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 import threading
@@ -9,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import uvicorn
@@ -20,6 +22,9 @@ from ottla.wording.errors import ReportedError
 
 MAX_CONNECTIONS: Final = 256
 STOP_WITHIN_S: Final = 2
+"""Until connections are cut, in which a visitor still gets something."""
+CANCEL_AFTER_S: Final = STOP_WITHIN_S + 2
+"""Uvicorn would cancel what runs then, and show a traceback of each: nothing should."""
 BACKLOG: Final = 128
 STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -72,8 +77,28 @@ def address_of(listen: Listen, port: int) -> str:
 
 class _Server(uvicorn.Server):
     """Ends in peace when a signal stops it: uvicorn's raises the signal again, so that the process
-    ends by it.
+    ends by it, and cancels the requests that wait, with a traceback for each.
     """
+
+    def __init__(self, config: uvicorn.Config, console: Console) -> None:
+        super().__init__(config)
+        self._console = console
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second signal ends nothing sooner: it stops within moments."""
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Pages and streams that wait for the cluster are answered that it stops. Who reads his
+        answer slowly, or sends his form slowly, is cut off after a while, as if he had left.
+        """
+        self._console.stop()
+        asyncio.get_running_loop().call_later(STOP_WITHIN_S, self._cut)
+        await super().shutdown(sockets)
+
+    def _cut(self) -> None:
+        for connection in [*self.server_state.connections]:
+            connection.transport.abort()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -98,7 +123,7 @@ def server_of(console: Console, listen: Listen) -> uvicorn.Server:
         lifespan="off",
         ws="none",
         limit_concurrency=MAX_CONNECTIONS,
-        timeout_graceful_shutdown=STOP_WITHIN_S,
+        timeout_graceful_shutdown=CANCEL_AFTER_S,
         ssl_certfile=listen.certificate,
         ssl_keyfile=listen.key,
         proxy_headers=False,
@@ -111,7 +136,7 @@ def server_of(console: Console, listen: Listen) -> uvicorn.Server:
             f"{(error.strerror or str(error)).lower()}.",
             "Both are PEM files, and the key is that of the certificate.",
         ) from None
-    return _Server(config)
+    return _Server(config, console)
 
 
 def serve(console: Console, listen: Listen, say: Callable[[str], None]) -> None:
