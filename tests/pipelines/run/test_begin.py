@@ -58,10 +58,6 @@ class Writer:
         self.given["name"] = name
         return self
 
-    def trigger(self, **how: Any) -> Writer:
-        self.given["trigger"] = how
-        return self
-
 
 class World:
     """A checked plan, and the steps that were done, in their order."""
@@ -255,11 +251,9 @@ def test_the_name_of_a_query(
     assert writer.given == (expected | {"name": name} if is_named else expected)
 
 
-def test_the_trigger_and_a_former_runs_id(world: World) -> None:
-    world.specification.trigger = {"availableNow": True}
+def test_a_former_runs_id(world: World) -> None:
     runner: Any = SimpleNamespace(query_id=lambda: "query-1", sink=SINK)
-    writer, _, _ = stream_writer(world.checked, world.specification.frame, runner, print)
-    assert writer.given["trigger"] == {"availableNow": True}
+    stream_writer(world.checked, world.specification.frame, runner, print)
     assert QUERIES["query-1"] is runner, "its listeners ask for it while it starts"
 
 

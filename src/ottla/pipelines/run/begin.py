@@ -173,7 +173,7 @@ def stream_writer(
     checked: Plan, frame: DataFrame, runner: BatchRunner, write: Callable[..., None]
 ) -> tuple[Any, str, str]:
     """Return Spark's writer for a frame, the query's name, and the name by which Spark knows it:
-    empty where another one of the session has it.
+    empty where another one of the session has it. Each start gives the writer its trigger.
 
     The name is that of the specification or else of the target, or that of the group where another
     query of the session has it. Raises PipelineError.
@@ -195,8 +195,6 @@ def stream_writer(
     is_named = name not in taken
     if is_named:
         writer = writer.queryName(name)
-    if specification.trigger:
-        writer = writer.trigger(**specification.trigger)
     if query_id := runner.query_id():
         # A former run's checkpoint: its listeners ask for it while the query starts.
         started(query_id, runner)
