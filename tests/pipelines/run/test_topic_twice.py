@@ -23,7 +23,10 @@ def test_rejected_rows_of_two_reads_are_not_told_apart() -> None:
     assert "or write rejects='keep'" in str(told.value)
 
 
-def test_two_reads_do_not_continue_at_one_place() -> None:
+def test_two_reads_do_not_continue_at_one_offset() -> None:
     check_start([ONE, replace(ONE, name="u")], "on_lost='skip'")
-    with pytest.raises(PipelineError, match="skip' cannot be used here: the frame reads topic 't'"):
+    with pytest.raises(
+        PipelineError, match="skip' cannot be used here: the frame reads topic 't'"
+    ) as told:
         check_start([ONE, ONE], "on_lost='skip'")
+    assert "only one offset of each partition is known" in str(told.value)

@@ -38,9 +38,9 @@ def check_start(sources: Iterable[Source], how: str) -> None:
     if names := _several(sources):
         raise PipelineError(
             f"{how} cannot be used here: the frame reads topic {names[0]!r} by several calls of "
-            "topic(), and only one place where they ended is known, so that rows would be written "
-            f"twice. {_WAY_OUT}, with a new checkpoint and explicit offsets: topic(..., "
-            "starting={0: 4711})"
+            "topic(), each with offsets of its own, and only one offset of each partition is "
+            f"known: records would be read twice. {_WAY_OUT}, with a new checkpoint and explicit "
+            "offsets: topic(..., starting={0: 4711})"
         )
 
 
