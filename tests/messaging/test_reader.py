@@ -230,6 +230,29 @@ def test_the_first_ctrl_c_is_a_flag_and_the_second_interrupts() -> None:
         signal.signal(signal.SIGINT, found)
 
 
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_while_it_closes(monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    reader, left = new_reader(monkeypatch, group="g"), []
+
+    def close() -> None:
+        """As librdkafka's, which calls back from C."""
+        try:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            raise SystemError("returned NULL without setting an exception") from None
+        left.append("the group")
+
+    reader.consumer.close = close
+    found = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            reader.close()
+    finally:
+        signal.signal(signal.SIGINT, found)
+    assert left == (["the group"] if times == 1 else [])
+
+
 def test_a_setting_that_librdkafka_rejects() -> None:
     wrong = cluster(**{"no.such.setting": "1"})
     with pytest.raises(RejectedSettingsError, match="cannot consume with these settings"):

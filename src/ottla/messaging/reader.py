@@ -300,13 +300,24 @@ class Reader:
         return None if reason is None else f"{reason}."
 
     def close(self) -> None:
-        """Commit what was shown and leave the group. Raises LibrdkafkaError if that fails."""
-        if self.group is not None and self.was_read:
-            self.commit()
-        if not self.gone:
-            # Without a broker, librdkafka would wait for a minute. The group will miss our
-            # heartbeats instead.
-            self.consumer.close()
+        """Commit what was shown and leave the group. Raises LibrdkafkaError if that fails, and
+        KeyboardInterrupt after Ctrl-C: only a second one does not wait for the end.
+        """
+        with Interruption() as interruption:
+            try:
+                if self.group is not None and self.was_read:
+                    self.commit()
+                if not self.gone:
+                    # Without a broker, librdkafka would wait for a minute. The group will miss our
+                    # heartbeats instead.
+                    self.consumer.close()
+            except SystemError as error:
+                if not interruption.wanted:
+                    raise
+                # It was raised in a callback, and librdkafka's binding has lost it.
+                raise KeyboardInterrupt from error
+        if interruption.wanted:
+            raise KeyboardInterrupt
 
     def commit(self) -> None:
         """Commit the stored offsets, and wait briefly for the response: there may be no broker."""
