@@ -59,3 +59,14 @@ def test_starts() -> None:
 def test_unknown_start_says_what_is_allowed() -> None:
     with pytest.raises(PositionError, match="'soon' is not beginning, end or a time"):
         parse_start("soon", NOW_MS)
+
+
+@pytest.mark.parametrize("text", ["5", "1700000000"])
+def test_a_start_that_is_an_offset_or_seconds_is_refused(text: str) -> None:
+    """It would be a time in 1970, and everything would be read."""
+    with pytest.raises(PositionError, match=f"--from: {text} is not a time in ms") as failure:
+        parse_start(text, NOW_MS)
+    assert failure.value.hint is not None
+    assert f"--offset {text}. For seconds: --from {text}000" in failure.value.hint
+    assert parse_start(f"{NOW_MS}", NOW_MS) == Start("time", NOW_MS)
+    assert parse_start("0", NOW_MS) == Start("time", 0)

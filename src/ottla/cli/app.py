@@ -218,6 +218,9 @@ def print_usage_error(error: click.ClickException, words: Sequence[str]) -> int:
     option = str(getattr(error, "option_name", ""))
     if isinstance(error, click.NoSuchOption):
         message = said = f"No such option: {option}"
+        if option[1:].isdecimal():
+            number = next(word for word in words if word.startswith(option))
+            message = f"{number} is not an option, and a number without one must be 0 or more."
     meant = joined_option(option, words, context) or MEANT.get((path, option))
     extra = EXTRA.search(said)
     if extra and path == "ottla produce":

@@ -85,7 +85,9 @@ class RefusedError(ClientError):
     def __init__(
         self, doing: str, code: ErrorCode, message: str | None = None, needs: Needs | None = None
     ) -> None:
-        super().__init__(f"cannot {doing}: {reason_of(code, message)}.")
+        reason = reason_of(code, message)
+        # A name that the broker does not know may be answered with a question.
+        super().__init__(f"cannot {doing}: {reason}" + ("" if reason.endswith("?") else "."))
         self.code = code
         self.needs = needs
 

@@ -14,6 +14,9 @@ MAX_MS: Final = 2**63 - 1
 """A time in a request has 64 bits."""
 MAX_AGE_DAYS: Final = 36_500
 UNIT_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+LEAST_MS: Final = 10**10
+"""A smaller number is meant as an offset, or as seconds: it is a time of spring 1970 at the latest.
+"""
 BEGINNING: Final = frozenset({"beginning", "earliest", "start"})
 END: Final = frozenset({"end", "latest"})
 
@@ -67,5 +70,10 @@ def parse_start(text: str, now_ms: int) -> Start:
         raise PositionError(
             f"--from: {text!r} is not beginning, end or a time.",
             "For example: --from beginning, --from 15m, --from 2026-01-31T12:00",
+        )
+    if word.isdecimal() and 0 < int(word[:20]) < LEAST_MS:
+        raise PositionError(
+            f"--from: {text} is not a time in ms since 1970.",
+            f"For an offset: --partition N --offset {text}. For seconds: --from {text}000",
         )
     return Start("time", parse_time("--from", text, now_ms))
