@@ -811,6 +811,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(start, "route_failures", nothing)
     patch.setattr(start, "nodes", nothing)
     patch.setattr(start, "topic_ids_now", lambda *_: lambda: {TOPIC: CURRENT[-1].topic_id})
+    patch.setattr(start, "LogWatch", lambda *_: None)
     patch.setattr(start, "destination_of", lambda *_: None)
     patch.setattr(start, "local_files", lambda *_: contextlib.nullcontext())
     patch.setattr(begin, "Lease", ModelLease)

@@ -18,11 +18,13 @@ from ottla.pipelines.checkpoint.identity import (
     Offsets,
     Replacing,
 )
+from ottla.pipelines.checkpoint.landmarks import LANDMARKS, Known
 from ottla.pipelines.checkpoint.next_batch import Held, Planned
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import NO_ID, ClusterState, TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings, read_settings
 from ottla.pipelines.run import plan as module
+from ottla.pipelines.run.log_watch import replaced_records
 from ottla.pipelines.run.plan import Plan, check_path, look_up_topics, plan
 from ottla.pipelines.source.source import Source
 from ottla.pipelines.target.expectations import Expectations
@@ -50,8 +52,11 @@ class FakeCheckpoint:
         self.first: Offsets = {}
         self.last_noted = -1
         self.sources = 1
+        self.landmarks: dict[str, Known] = {}
 
     def read(self, name: str) -> str | None:
+        if name == LANDMARKS.name:
+            return LANDMARKS.text(self.landmarks)
         assert name == FILE
         return None if self.identity is None else IDENTITY_DOCUMENT.text(self.identity)
 
@@ -457,6 +462,24 @@ def test_a_topic_that_ends_within_a_batch_that_was_cut_off(begun: World) -> None
     assert begun.plan(on_lost="skip").starting == {"t": {0: 5}}
     begun.table.last = 3
     assert "ends 2 records before the offset of this checkpoint" in begun.refusal()
+
+
+def test_offsets_that_have_other_records_now_stop_the_query(
+    begun: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Brokers that lost records, or a backup of them: Spark would leave the new records out."""
+    begun.checkpoint.landmarks = {"t": Known("id-t", {0: (4, 1_000)})}
+    found = {"t": {0: (4, 1_000)}}
+    asked = SimpleNamespace(first_since=lambda _: found)
+    monkeypatch.setattr(replaced_records, "__defaults__", (lambda _: asked,))
+    assert begun.plan().starting is None
+    found["t"][0] = (3, 2_000)
+    assert begun.refusal().startswith(
+        "Topic 't' has other records than those that were delivered, from offset 3 of partition 0"
+    )
+    made = begun.plan(on_lost="skip")
+    assert made.starting == {"t": {0: 3}}
+    assert any("from offset 3 of partition 0" in one for one in made.notices)
 
 
 def test_a_query_without_a_batch_begins_where_its_first_start_did(world: World) -> None:

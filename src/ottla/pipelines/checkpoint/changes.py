@@ -8,7 +8,7 @@ all that is known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ottla.pipelines.checkpoint.identity import Identity, Offsets
 from ottla.pipelines.checkpoint.next_batch import shown
@@ -16,11 +16,15 @@ from ottla.pipelines.checkpoint.next_batch import shown
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """A topic as the broker has it now: its id, its first and its next offset by partition."""
+    """A topic as the broker has it now: its id, its first and its next offset by partition.
+
+    `replaced`: from where on partitions are known to have other records than they had.
+    """
 
     topic_id: str
     earliest: Mapping[int, int]
     latest: Mapping[int, int]
+    replaced: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +183,11 @@ def _gone(
     missing = sum(max(0, now.earliest.get(p, 0) - offset) for p, offset in begins.items())
     cut = sum(max(0, offset - now.latest.get(p, 0)) for p, offset in at.items())
     cut_in = sum(max(0, offset - now.latest.get(p, 0)) for p, offset in planned.items())
-    if missing:
+    others = {p: first for p, first in now.replaced.items() if first < at.get(p, 0)}
+    if others:
+        sentence = replaced(name, others)
+        begins |= others
+    elif missing:
         sentence = (
             f"{missing} records of topic {name!r} that were not delivered yet are gone "
             "(retention or a deletion removed them)"
@@ -202,6 +210,16 @@ def _gone(
         if p in now.latest
     }
     return Loss(sentence, name, continue_at)
+
+
+def replaced(name: str, first: Mapping[int, int]) -> str:
+    """Return that partitions have other records than those that were read, from offsets on."""
+    partition = min(first)
+    return (
+        f"Topic {name!r} has other records than those that were delivered, from offset "
+        f"{first[partition]} of partition {partition} on: its brokers lost records and gave their "
+        "offsets to new ones, or a backup of them was restored"
+    )
 
 
 def _recreated(name: str, at: dict[int, int], now: Partitions) -> Loss:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.committed import metadata_of
@@ -27,6 +27,8 @@ _UNSETTLED_WAIT_S: Final = 0.02
 _FORGOTTEN_WAIT_S: Final = 0.1
 
 _Answer = TypeVar("_Answer")
+Records: TypeAlias = dict[str, dict[int, tuple[int, int]]]
+"""Offset and timestamp in ms of one record, by topic and partition."""
 
 
 NO_ID: Final = "A" * 22
@@ -245,6 +247,55 @@ class Brokers:
             return found
 
         return self._answer(ask) if asked else {name: {} for name in partitions}
+
+    def newest(self, partitions: Mapping[str, Iterable[int]]) -> Records:
+        """Return the first record with the newest timestamp of each partition that has one.
+
+        Raises PipelineError also for brokers without KIP-734 (Apache Kafka before 3.0).
+        """
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        every = ((name, number) for name, numbers in partitions.items() for number in numbers)
+        found = self._listed({TopicPartition(*one): OffsetSpec.max_timestamp() for one in every})
+        times: dict[str, dict[int, int]] = {}
+        for (name, number), (_, timestamp) in found.items():
+            times.setdefault(name, {})[number] = timestamp
+        return self.first_since(times)
+
+    def first_since(self, times: Mapping[str, Mapping[int, int]]) -> Records:
+        """Return of each partition the first record of a time in ms or later, where there is one.
+
+        The brokers look in their logs: nothing is read but offset and timestamp.
+        """
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        asked = {
+            TopicPartition(name, number): OffsetSpec.for_timestamp(time_ms)
+            for name, of in times.items()
+            for number, time_ms in of.items()
+        }
+        records: Records = {}
+        for (name, number), found in self._listed(asked).items():
+            records.setdefault(name, {})[number] = found
+        return records
+
+    def _listed(self, asked: Mapping[Any, Any]) -> dict[tuple[str, int], tuple[int, int]]:
+        """Return offset and timestamp of what is asked of each partition, where it has such one."""
+
+        def ask() -> dict[tuple[str, int], tuple[int, int]]:
+            futures = self._admin.list_offsets(dict(asked), request_timeout=TIMEOUT_S)
+            found = {
+                (one.topic, one.partition): self._result(future) for one, future in futures.items()
+            }
+            return {
+                one: (int(result.offset), int(result.timestamp))
+                for one, result in found.items()
+                if result.offset >= 0 and result.timestamp >= 0
+            }
+
+        return self._answer(ask) if asked else {}
 
     def committed(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
         """Return the metadata of a group's commits for these partitions, those that there are;

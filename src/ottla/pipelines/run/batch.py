@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ottla.pipelines.rejects.left_out import LeftOutRows
     from ottla.pipelines.rejects.rejects import Rejects
     from ottla.pipelines.run.late_rows import LateRows
+    from ottla.pipelines.run.log_watch import LogWatch
     from ottla.pipelines.source.source import Source
     from ottla.pipelines.spark.jvm.files import Files
     from ottla.pipelines.target.port import Sink
@@ -68,6 +69,7 @@ class BatchRunner:
     `after`: the queries that this one continues. `check_new` checks again, before the first batch
     of a new query, that no other query has written to the target since, and `check_first` after it.
     `check_kept` checks, before the first batch of a run, that the checkpoint is still the run's.
+    `logs` checks now and then that the topics still have the records that were read.
     `versions`, `offsets` and `told` have what became of the last MAX_KEPT batches: the version that
     holds each (None: it was not written), where it ended, and what it rejected.
     """
@@ -88,6 +90,7 @@ class BatchRunner:
     check_first: Callable[[str], None] | None = None
     check_kept: Callable[[], None] | None = None
     destination: Destination | None = None
+    logs: LogWatch | None = None
     versions: dict[int, int | None] = field(default_factory=dict)
     offsets: dict[int, Offsets] = field(default_factory=dict)
     told: dict[int, Told] = field(default_factory=dict)
@@ -110,6 +113,8 @@ class BatchRunner:
         self.sink.check_running()
         query_id = self.query_id()
         execution = Execution(self.spark, query_id)
+        if self.logs is not None:
+            self.logs.check(self.rejects.sources, execution)
         ends = execution.ends()
         if self.checks_first and number == 0:
             check_first_batch(self.spark, self.rejects.sources, execution)

@@ -13,6 +13,7 @@ from ottla.pipelines.delivery import DeliveryGuarantee
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.run import topic_twice
 from ottla.pipelines.run.first_offsets import FORMER, Start, newest_in
+from ottla.pipelines.run.log_watch import replaced_records
 
 if TYPE_CHECKING:
     from ottla.pipelines.checkpoint.checkpoint import Checkpoint
@@ -96,7 +97,9 @@ def without_lost(
 
     Raises PipelineError where on_lost="skip" is not chosen, or cannot be used.
     """
-    now = {name: partitions_now(state) for name, state in topics.items()}
+    ids = {name: state.topic_id for name, state in topics.items()}
+    others = replaced_records(checkpoint.files, (source for _, source in sources), ids)
+    now = {name: partitions_now(state, others.get(name)) for name, state in topics.items()}
     is_moved = identity is not None and identity.replacing is not None
     cut_off = not is_moved and checkpoint.begun_ms() is not None
     planned = checkpoint.begins(is_delivered=True) if cut_off else None
@@ -124,8 +127,10 @@ def resolve(lost: list[changes.Loss], on_lost: str, next_offsets: Offsets) -> Of
     return next_offsets | {loss.topic: loss.continue_at for loss in lost}
 
 
-def partitions_now(state: TopicState) -> changes.Partitions:
-    return changes.Partitions(state.topic_id, state.earliest, state.ends)
+def partitions_now(
+    state: TopicState, replaced: Mapping[int, int] | None = None
+) -> changes.Partitions:
+    return changes.Partitions(state.topic_id, state.earliest, state.ends, replaced or {})
 
 
 def plan_move(

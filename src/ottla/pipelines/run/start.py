@@ -37,6 +37,7 @@ from ottla.pipelines.run.interrupt import interruptible
 from ottla.pipelines.run.known_ids import note_ids
 from ottla.pipelines.run.late_rows import LateRows
 from ottla.pipelines.run.local_files import local_files
+from ottla.pipelines.run.log_watch import LogWatch
 from ottla.pipelines.run.message_key import destination_of
 from ottla.pipelines.run.plan import (
     Plan,
@@ -130,6 +131,7 @@ def _runner(checked: Plan, clients: Clients, check_kept: Callable[[], None]) -> 
         check_first=_of_new(checked, check_first),
         check_kept=check_kept,
         destination=destination_of(sink, frame, sources),
+        logs=LogWatch(checked.checkpoint.files, checked.topic_ids, clients.of),
     )
 
 
