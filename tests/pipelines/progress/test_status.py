@@ -70,3 +70,14 @@ def test_commits_of_others_are_a_place_without_a_pipeline(
     status = read_status({"bootstrap.servers": bootstrap}, group.name)
     assert status.metadata is None
     assert status.lag == Lag(0, 0)
+
+
+def test_partitions_that_were_added_are_behind(
+    bootstrap: str, new_topic: Callable[..., str], produce: Callable[..., None]
+) -> None:
+    """No batch has committed an offset of them yet, and the next one reads them from 0."""
+    topic = new_topic()
+    produce(topic, [(None, "a")] * 5, partition=0)
+    produce(topic, [(None, "b")] * 4, partition=1)
+    lag = read_lag({"bootstrap.servers": bootstrap}, {(topic, 0): 2})
+    assert (lag.messages, lag.age_ms is not None) == (7, True)

@@ -33,7 +33,8 @@ _SAMPLING: Final = {
 class Lag:
     """What is not delivered yet. `age_ms` is the age of the oldest such message; None: not known.
 
-    A message that has been removed by retention is not counted.
+    A message that has been removed by retention is not counted, and one of a partition that was
+    added since the last batch is.
     """
 
     messages: int
@@ -118,7 +119,8 @@ class LagReader:
         if self._consumer is not None:
             self._consumer.close()
 
-    def _read(self, offsets: Mapping[Partition, int]) -> Lag:
+    def _read(self, committed: Mapping[Partition, int]) -> Lag:
+        offsets = {**self._added(committed), **committed}
         ends = self._offsets(offsets, latest=True)
         starts = self._offsets(offsets, latest=False)
         waiting = [
@@ -131,17 +133,37 @@ class LagReader:
         messages = sum(ends[partition] - offset for partition, offset in waiting)
         return Lag(messages, self._oldest_age_ms(waiting[:MAX_SAMPLED]))
 
+    def _added(self, committed: Mapping[Partition, int]) -> dict[Partition, int]:
+        """Return the partitions of these topics that are new: a pipeline reads all of them."""
+        from confluent_kafka import TopicCollection
+
+        if not committed:
+            return {}
+        names = sorted({topic for topic, _ in committed})
+        futures = self._client().describe_topics(TopicCollection(names), request_timeout=TIMEOUT_S)
+        return {
+            (name, one.id): 0
+            for name, future in futures.items()
+            for one in future.result(timeout=2 * TIMEOUT_S).partitions
+            if (name, one.id) not in committed
+        }
+
+    def _client(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        if self._admin is None:
+            self._admin = AdminClient(self._settings)
+        return self._admin
+
     def _offsets(
         self, partitions: Mapping[Partition, int], *, latest: bool
     ) -> dict[Partition, int]:
         from confluent_kafka import TopicPartition
-        from confluent_kafka.admin import AdminClient, OffsetSpec
+        from confluent_kafka.admin import OffsetSpec
 
-        if self._admin is None:
-            self._admin = AdminClient(self._settings)
         spec = OffsetSpec.latest() if latest else OffsetSpec.earliest()
         asked = {TopicPartition(topic, partition): spec for topic, partition in partitions}
-        futures = self._admin.list_offsets(asked, request_timeout=TIMEOUT_S)
+        futures = self._client().list_offsets(asked, request_timeout=TIMEOUT_S)
         return {
             (one.topic, one.partition): future.result(timeout=2 * TIMEOUT_S).offset
             for one, future in futures.items()
