@@ -255,14 +255,14 @@ class FakeConnection:
             return [("0",)]
         if "format_type" in statement:
             return [
-                (one.name, kind, kind, "f", "f", "f", "f", None, kind)
+                (one.name, kind, kind, "f", "f", "f", "f", None, kind, "f")
                 for one in self._spark.world.table_schema.fields
                 for kind in (_POSTGRES_TYPES[one.dataType.typeName()],)
             ]
         if "string_agg" in statement:
             return [("",)]
         if "indisunique" in statement:
-            return [(json.dumps(self._spark.world.keyed.keys),)]
+            return [(json.dumps(self._spark.world.keyed.keys), "f", "t_pkey")]
         if "json_build_object" in statement:
             target = self._spark.world.records.columns, work.rows
             return sql.query(statement, target, self._temporary)

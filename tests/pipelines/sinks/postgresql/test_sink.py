@@ -498,12 +498,49 @@ def test_what_keeps_rows_from_a_table_is_refused_or_said(
         make(frame, "ruled", keys=["id"])
     with pytest.raises(PipelineError, match=r"word of the table public\.folded is citext"):
         make(frame, "folded", keys=["id"], order_by="word")
-    sink = make(frame, "folded", keys=["word"])
-    alike = spark.createDataFrame([(1, "a", 0, 1), (2, "A", 0, 2)], columns)
+
+
+def test_a_key_does_not_replace_another_one_that_the_table_has_as_the_same(
+    spark: Any, postgres: Postgres, make: Make
+) -> None:
+    postgres.query(
+        "CREATE EXTENSION IF NOT EXISTS citext; CREATE COLLATION ci (provider = icu, "
+        "locale = 'und-u-ks-level2', deterministic = false); "
+        'CREATE TABLE folded (id int, word citext PRIMARY KEY, partition int, "offset" bigint); '
+        "CREATE TABLE collated (LIKE folded); ALTER TABLE collated ALTER word TYPE text "
+        "COLLATE ci, ADD PRIMARY KEY (word); CREATE TABLE two (LIKE folded); ALTER TABLE two "
+        "ALTER word TYPE text, ADD PRIMARY KEY (word); CREATE UNIQUE INDEX other ON two "
+        "(word COLLATE ci); CREATE TABLE uuids (LIKE folded); ALTER TABLE uuids ALTER word "
+        "TYPE uuid USING NULL, ADD PRIMARY KEY (word)"
+    )
+
+    def rows(*wanted: tuple[Any, ...]) -> Any:
+        return spark.createDataFrame(list(wanted), SCHEMA)
+
+    first, uuid = (1, "a", 0, 0, False), "0f8fad5b-d9cb-469f-a165-70867728950e"
+    for name in ("folded", "collated"):
+        sink = make(rows(first), name, keys=["word"])
+        sink.write(rows(first), batch())
+        for number, others in enumerate(
+            (
+                [(2, "A", 0, 1, False)],
+                [(2, "A", 0, 1, True)],
+                [(2, "b", 0, 1, True), (3, "B", 0, 2, False)],
+            )
+        ):
+            with pytest.raises(PipelineError, match=rf"are two for Spark and one for .*{name}"):
+                sink.write(rows(*others), batch(number + 1))
+        sink.write(rows((4, "a", 0, 3, False)), batch(9))
+        assert postgres.query(f"SELECT id, word FROM {name}") == [["4", "a"]]
+    with pytest.raises(PipelineError, match=r"unique index other of the table public\.two has"):
+        make(rows(first), "two", keys=["word"])
+
+    alike = rows((1, uuid, 0, 1, False), (2, uuid.upper(), 0, 2, False))
+    sink = make(alike, "uuids", keys=["word"])
     with pytest.raises(Py4JJavaError) as failed:
         sink.write(alike, batch())
-    said = sentence_for(causes_of(failed.value), About(target="folded", failures=sink.failures))
-    assert "two rows whose keys Spark tells apart and folded does not" in said
+    said = sentence_for(causes_of(failed.value), About(target="uuids", failures=sink.failures))
+    assert "two rows whose keys Spark tells apart and uuids does not" in said
 
 
 def test_no_value_is_rounded(spark: Any, postgres: Postgres, make: Make) -> None:

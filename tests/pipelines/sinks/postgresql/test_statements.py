@@ -55,6 +55,14 @@ def test_without_an_order_a_key_of_another_partition_is_looked_for() -> None:
     assert statements.find_unordered(NAME, replace(KEYED, position=())) is None
 
 
+def test_keys_that_the_table_has_as_one_are_looked_for_in_it_and_in_the_batch() -> None:
+    found = statements.find_alike(NAME, replace(KEYED, keys=("id", "word")), ["word"])
+    assert found.count('CAST(t."word" AS text) COLLATE "C" <> CAST(s."word" AS text)') == 2
+    assert found.count('AS t ON t."id" = s."id" AND t."word" = s."word"') == 2
+    assert 'JOIN "lake"."a""b" AS t' in found
+    assert 'JOIN pg_temp."ottla_rows" AS t' in found
+
+
 def test_the_topic_belongs_to_the_place_of_a_record() -> None:
     keyed = replace(KEYED, position=("topic", "partition", "offset"))
     found = statements.find_unordered(NAME, keyed)

@@ -43,6 +43,26 @@ def unlogged(table: TableName, shown: str) -> str:
     )
 
 
+def alike(shown: str, column: str, keys: Sequence[str | None]) -> str:
+    """Return why a batch is not written that has the first of two keys."""
+    return (
+        f"The keys {keys[0]} and {keys[1]} are two for Spark and one for the table {shown}, whose "
+        f"column {column} compares texts otherwise than by their bytes: one would replace the row "
+        "of the other. Nothing of this batch is written: make such keys alike in the query, with "
+        "lower() for example, or use a table where the column is text"
+    )
+
+
+def folding_index(shown: str, index: str) -> str:
+    """Return why a table is not written whose unique index on the key has keys as one that its
+    column tells apart."""
+    return (
+        f"The unique index {index} of the table {shown} has another collation than its column, in "
+        "which keys may be equal that are two for the column and for Spark: one would replace the "
+        "row of the other. Drop it, and create one in the column's own collation"
+    )
+
+
 def check_order(
     keyed: KeyedTable, rows: StructType, table: Sequence[TableColumn], shown: str
 ) -> None:

@@ -27,8 +27,10 @@ from ottla.pipelines.sinks.postgresql.failures import FAILURES, NO_CHARACTER
 from ottla.pipelines.sinks.postgresql.folded_rows import fold_rows, lock_rows
 from ottla.pipelines.sinks.postgresql.refused import (
     Guarded,
+    alike,
     check_guarded,
     check_order,
+    folding_index,
     unlogged,
 )
 from ottla.pipelines.sinks.postgresql.settings import Database
@@ -85,7 +87,9 @@ SELECT a.attname,
     AND CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END > 4
     THEN CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END - 4 END,
   format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid),
-    CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END)
+    CASE WHEN t.typbasetype = 0 THEN a.atttypmod ELSE t.typtypmod END),
+  EXISTS (SELECT FROM pg_collation AS c
+    WHERE c.oid = a.attcollation AND NOT c.collisdeterministic)
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = CAST(? AS oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum"""
@@ -94,7 +98,11 @@ SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod), ',' ORDER BY att
 FROM pg_attribute WHERE attrelid = CAST(? AS oid) AND attnum > 0 AND NOT attisdropped"""
 _UNIQUE: Final = """
 SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.indrelid
-  AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1]))
+  AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1])),
+  EXISTS (SELECT FROM unnest(CAST(i.indcollation AS oid[])) AS k JOIN pg_collation AS c ON c.oid = k
+    WHERE NOT c.collisdeterministic AND k NOT IN (SELECT a.attcollation FROM pg_attribute AS a
+      WHERE a.attrelid = i.indrelid AND a.attnum = ANY (CAST(i.indkey AS int2[])))),
+  CAST(CAST(i.indexrelid AS regclass) AS text)
 FROM pg_index AS i WHERE i.indrelid = CAST(? AS oid) AND i.indisunique AND i.indisvalid
   AND i.indimmediate AND i.indpred IS NULL AND i.indexprs IS NULL"""
 _RULE: Final = """
@@ -235,8 +243,12 @@ class JdbcSink(Sink):
         if self.keyed is None:
             return
         wanted = set(self.keyed.keys)
-        found = [set(json.loads(row[0] or "[]")) for row in connection.query(_UNIQUE, oid)]
-        if wanted not in found:
+        rows = connection.query(_UNIQUE, oid)
+        found = [row for row in rows if set(json.loads(row[0] or "[]")) == wanted]
+        # An upsert finds its rows by all of them.
+        if folds := next((row[2] for row in found if row[1] == "t"), None):
+            raise PipelineError(folding_index(self.name, folds))
+        if not found:
             listed = ", ".join(map(identifier, self.keyed.keys))
             raise PipelineError(
                 f"The table {self.name} has no unique index on {', '.join(self.keyed.keys)}, by "
@@ -490,6 +502,7 @@ class JdbcSink(Sink):
         copy = statements.copy_rows(columns, has_tombstones=keyed.has_tombstones)
         query = ordered_records if keyed.ignore_nulls else last_records
         self._copy(connection, copy, _rows(frame, keyed, query), names)
+        self._check_alike(connection, keyed)
         if truncation is not None:
             places = [truncation.orders] if statements.has_places(keyed) else []
             connection.execute(statements.truncate_rows(self.table, keyed, self.schema), *places)
@@ -503,6 +516,17 @@ class JdbcSink(Sink):
         if delete := statements.delete_rows(self.table, keyed, self.schema):
             connection.execute(delete)
         connection.execute(statements.upsert_rows(self.table, keyed, self.schema, columns))
+
+    def _check_alike(self, connection: Connection, keyed: KeyedTable) -> None:
+        """Refuse a batch with a key that would replace the row of another one, such as 'A' that of
+        'a'. Raises PipelineError; nothing of the batch is written.
+        """
+        folding = [one.name for one in self._columns if one.folds and one.name in keyed.keys]
+        if not folding:
+            return
+        found = connection.query(statements.find_alike(self.table, keyed, folding))
+        if found:
+            raise PipelineError(alike(self.name, folding[0], found[0]))
 
     def _fold(self, connection: Connection, keyed: KeyedTable, columns: Sequence[str]) -> None:
         """Make of the records of the batch, and of the rows of their keys, a row for each key."""
@@ -578,6 +602,7 @@ def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:
             refuses=row[6] == "t",
             length=None if row[7] is None else int(row[7]),
             whole=row[8] or "",
+            folds=row[9] == "t" or row[1] == "citext",
         )
         for row in connection.query(_COLUMNS, oid)
     )

@@ -121,6 +121,30 @@ def find_unordered(name: TableName, keyed: KeyedTable) -> str | None:
     )
 
 
+def find_alike(name: TableName, keyed: KeyedTable, folding: Sequence[str]) -> str:
+    """Return the query for two keys that Spark tells apart and the table does not, as JSON: one of
+    the batch, and one of the table or of the batch.
+
+    `folding`: the columns of the key in which texts of other bytes may be equal.
+    """
+    differs = " OR ".join(
+        f"CAST(t.{name} AS text){BINARY_ORDER} <> CAST(s.{name} AS text){BINARY_ORDER}"
+        for name in map(identifier, folding)
+    )
+    pair = ", ".join(
+        "CAST(json_build_object("
+        + ", ".join(f"{text(key)}, {rows}.{identifier(key)}" for key in keyed.keys)
+        + ") AS text)"
+        for rows in ("s", "t")
+    )
+    both = (
+        f"(SELECT {pair} FROM {TEMPORARY} AS s JOIN {of} AS t ON {same_key(keyed)} "
+        f"WHERE {differs} LIMIT 1)"
+        for of in (name.sql(), TEMPORARY)
+    )
+    return f"{' UNION ALL '.join(both)} LIMIT 1"
+
+
 def truncate_rows(name: TableName, keyed: KeyedTable, schema: StructType) -> str:
     """Return the statement that takes the rows away that are older than a truncation.
 

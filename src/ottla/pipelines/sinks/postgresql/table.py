@@ -62,7 +62,7 @@ class TableColumn:
 
     `kind`: its type without digits or length, and `whole` with them; of a domain that of its base.
     `shown`: the type as the table has it. `filled`: the database fills it where a row lacks it.
-    `refuses`: it takes no value of a row.
+    `refuses`: it takes no value of a row. `folds`: its texts may be equal with other bytes.
     """
 
     name: str
@@ -74,6 +74,7 @@ class TableColumn:
     refuses: bool = False
     length: int | None = None
     whole: str = ""
+    folds: bool = False
 
 
 def identifier(name: str) -> str:
