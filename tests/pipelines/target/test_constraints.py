@@ -21,16 +21,21 @@ from ottla.pipelines.target.delta_table import DeltaTable
 
 pytestmark = pytest.mark.spark
 
+TAGS = {"de": [("ab",), None]}
 ROWS = [
-    (1, "a", ("x", 1)),
-    (2, None, ("x", 1)),
-    (None, "c", ("x", 1)),
-    (99, "d", ("x", 1)),
-    (5, "toolong", ("x", 1)),
-    (6, "f", (None, 1)),
-    (7, "g", None),
+    (1, "a", ("x", 1), TAGS),
+    (2, None, ("x", 1), TAGS),
+    (None, "c", ("x", 1), TAGS),
+    (99, "d", ("x", 1), TAGS),
+    (5, "toolong", ("x", 1), TAGS),
+    (6, "f", (None, 1), TAGS),
+    (7, "g", None, TAGS),
+    (8, "h", ("x", 1), {"de": [("ab",), ("abc",)]}),
 ]
-FRAME = "id BIGINT, word STRING, place STRUCT<name: STRING, height: INT>"
+FRAME = (
+    "id BIGINT, word STRING, place STRUCT<name: STRING, height: INT>, "
+    "tags MAP<STRING, ARRAY<STRUCT<tag: STRING>>>"
+)
 
 
 @pytest.fixture
@@ -39,7 +44,8 @@ def table(spark: Any, tmp_path: Path) -> str:
     name = f"delta.`{tmp_path}/table`"
     spark.sql(
         f"CREATE TABLE {name} (id BIGINT, word VARCHAR(5) NOT NULL, "
-        "place STRUCT<name: STRING NOT NULL, height: INT>, more INT) USING delta"
+        "place STRUCT<name: STRING NOT NULL, height: INT>, "
+        "tags MAP<VARCHAR(2), ARRAY<STRUCT<tag: VARCHAR(2)>>>, more INT) USING delta"
     )
     spark.sql(f"ALTER TABLE {name} ADD CONSTRAINT small CHECK (id < 50)")
     return name
@@ -70,6 +76,8 @@ def test_every_kind_of_constraint_is_found_and_delta_agrees(
         5: "the column word is longer than varchar(5) allows",
         6: "the column place.name is null, but NOT NULL",
         7: "the column place.name is null, but NOT NULL",
+        8: "a text in the column tags is longer than "
+        "map<varchar(2),array<struct<tag:varchar(2)>>> allows",
     }
     good.write.format("delta").mode("append").save(f"{tmp_path}/table")
     for row in ROWS[1:]:

@@ -12,13 +12,13 @@ are not null either), and a field's `__CHAR_VARCHAR_TYPE_STRING`, such as `varch
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.column_names import quoted
 from ottla.pipelines.spark.json_texts import WHOLE_TIMES
+from ottla.pipelines.target.text_limits import fits_limits
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -108,11 +108,10 @@ def _of_fields(schema: StructType, parents: tuple[str, ...] = ()) -> Iterator[Co
         if not field.nullable:
             reason = f"the column {shown} is null, but NOT NULL"
             yield Constraint(f"{column} IS NOT NULL", reason, is_of_row=True)
-        if limit := re.search(r"\((\d+)\)", str(field.metadata.get(_LENGTH, ""))):
-            yield Constraint(
-                f"{column} IS NULL OR length({column}) <= {limit[1]}",
-                f"the column {shown} is longer than {field.metadata[_LENGTH]} allows",
-            )
+        kind = str(field.metadata.get(_LENGTH, ""))
+        if (limit := fits_limits(kind, column)) is not None:
+            of = "" if kind.endswith(")") else "a text in "
+            yield Constraint(limit, f"{of}the column {shown} is longer than {kind} allows")
         if isinstance(field.dataType, StructType):
             yield from _of_fields(field.dataType, path)
 
