@@ -171,12 +171,20 @@ class KeyedTable:
 
 
 def check_kind(keyed: KeyedTable | None, name: str, rows: StructType, table: StructType) -> None:
-    """Refuse to merge into a table of another kind: a history, say, or one that is none.
+    """Refuse to merge into a table of another kind: a history, say, or one that is none, or one
+    without the key, which would be null in the rows that it has.
 
     Raises PipelineError.
     """
     if keyed is None:
         return
+    there = {one.lower() for one in table.names}
+    if lacks := [one for one in keyed.keys if one.lower() not in there]:
+        raise PipelineError(
+            f"The table {name} has no column {lacks[0]}, which keys= names: the rows that it has "
+            "would never be found again. If the column was renamed, give it its name back, or name "
+            "the one that it has; else use a new table"
+        )
     for words, names in KINDS.items():
         has, wants = set(names) <= set(table.names), set(names) <= set(keyed.added)
         columns = ", ".join(names)

@@ -378,6 +378,34 @@ def test_keys_that_the_table_pads(monkeypatch: pytest.MonkeyPatch) -> None:
         assert made.check() == []
 
 
+def test_a_column_that_the_table_numbers_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyed = KeyedTable(("id",), ("id", "day"))
+    for may_be_given, keys, is_refused in (
+        (False, None, True),
+        (True, None, False),
+        (True, keyed, True),
+    ):
+        numbers = {"delta.identity.start": 1, "delta.identity.allowExplicitInsert": may_be_given}
+        table = StructType().add("ID", "long", True, numbers).add("day", "date")
+        made = sink(monkeypatch, Table(table), keyed=keys)
+        if not is_refused:
+            assert made.check() == []
+            continue
+        with pytest.raises(PipelineError, match="ID of the table /lake/t is an identity column"):
+            made.check()
+        made.schema = StructType().add("day", "date")
+        made.keyed = None
+        assert made.check() == []
+
+
+def test_a_table_that_lacks_the_key_does_not_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyed = KeyedTable(("id",), ("id", "day"))
+    table = Table(columns("kid long", "day date"))
+    said = refusal(monkeypatch, table, keyed=keyed, schema_changes="add")
+    assert "The table /lake/t has no column id, which keys= names" in said
+    assert sink(monkeypatch, Table(columns("ID long")), keyed=keyed, schema_changes="add").check()
+
+
 @pytest.mark.parametrize("keyed", [None, KeyedTable(("id",), ("id", "day"))])
 def test_a_column_that_the_table_widens(
     monkeypatch: pytest.MonkeyPatch, keyed: KeyedTable | None

@@ -70,6 +70,8 @@ _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
 _WRITERS_KEPT: Final = "delta.setTransactionRetentionDuration"
 """A table that has it forgets the last batch of a writer after that time."""
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
+_IDENTITY: Final = "delta.identity.start"
+_MAY_BE_GIVEN: Final = "delta.identity.allowExplicitInsert"
 _DEFAULT_OF_NEW_TABLES: Final = "spark.databricks.delta.properties.defaults.enableDeletionVectors"
 
 
@@ -315,6 +317,7 @@ class DeltaSink(Sink):
         check_kind(self.keyed, self.name, self.schema, snapshot.schema)
         self._check_judged_alone(snapshot)
         self._check_padded(snapshot.schema)
+        self._check_identity(snapshot.schema)
         self._check_deletion_vectors(snapshot)
         return self._compare(snapshot)
 
@@ -336,6 +339,22 @@ class DeltaSink(Sink):
                     f"{compared[name.lower()]}, is {kind.upper()}: its texts are padded with "
                     "spaces, and a MERGE does not find them. Use a table where it is STRING or "
                     "VARCHAR"
+                )
+
+    def _check_identity(self, table: StructType) -> None:
+        """Refuse rows with a column that the table numbers itself: Delta fails for it in each batch
+        of a MERGE, and in each append to one that is always generated.
+        """
+        wanted = {name.lower() for name in self._table_schema().names}
+        for one in table.fields:
+            if one.name.lower() not in wanted or _IDENTITY not in one.metadata:
+                continue
+            if self.keyed is not None or not one.metadata.get(_MAY_BE_GIVEN):
+                raise PipelineError(
+                    f"The column {one.name} of the table {self.name} is an identity column, which "
+                    "the table numbers itself"
+                    + (", and a MERGE cannot write it" if self.keyed is not None else "")
+                    + ": leave it out of the frame, or use a table where it is a BIGINT"
                 )
 
     def _check_deletion_vectors(self, table: Snapshot) -> None:
