@@ -112,9 +112,14 @@ def test_values_that_postgresql_cannot_store() -> None:
         (LongType(), "numeric(10,0)", False),
         (LongType(), "numeric(10,-2)", True),
         (DoubleType(), "double precision", False),
+        (StringType(), "text", False),
+        (StringType(), "interval", False),
+        (StringType(), "interval(6)", False),
+        (StringType(), "interval(0)", True),
+        (StringType(), "interval day to second", True),
     ],
 )
-def test_numbers_that_a_column_would_round(spark: DataType, column: str, is_changed: bool) -> None:
+def test_values_that_a_column_would_round(spark: DataType, column: str, is_changed: bool) -> None:
     assert is_rounded(spark, column) is is_changed
 
 

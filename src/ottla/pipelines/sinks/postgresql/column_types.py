@@ -62,6 +62,7 @@ _FITTING: Final = {
 }
 _MICROSECOND_DIGITS: Final = 6
 _SCALE: Final = re.compile(r"numeric\(\d+,(-?\d+)\)")
+_WHOLE_INTERVALS: Final = ("interval", "interval(6)")
 _SECOND_DIGITS: Final = re.compile(r"timestamp\((\d)\)")
 
 
@@ -89,12 +90,15 @@ def fits(kind: DataType, column: str, *, is_enum: bool = False) -> bool:
 
 
 def is_rounded(kind: DataType, whole: str) -> bool:
-    """Tell whether a column rounds numbers of Spark's type: it has fewer digits after the point.
+    """Tell whether a column rounds values of Spark's type: it has fewer digits after the point, or
+    is an interval of fewer fields.
 
-    `whole` is its type with its digits, such as `numeric(10,2)`.
+    `whole` is its type with its digits, such as `numeric(10,2)` or `interval day`.
     """
     from pyspark.sql.types import DecimalType
 
+    if whole.startswith("interval"):
+        return whole not in _WHOLE_INTERVALS
     found = _SCALE.fullmatch(whole)
     return found is not None and int(found[1]) < (
         kind.scale if isinstance(kind, DecimalType) else 0
