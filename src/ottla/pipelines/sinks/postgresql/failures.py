@@ -77,7 +77,22 @@ FAILURES: Final = (
     Known(_REFUSED_ROW, condition=r"SQLSTATE 23\w{3}"),
     Known(_REFUSED_VALUE, condition="SQLSTATE 22001", retry=CONSTRAINT),
     Known(_REFUSED_VALUE, condition=NO_CHARACTER, retry=CHARACTER),
+    Known(
+        "The database of {target} has another encoding than UTF8, without a character of the rows: "
+        "{reason}. Use a database with UTF8, or take such characters out in the query",
+        condition="SQLSTATE 22P05",
+    ),
     Known(_REFUSED_VALUE, condition=r"SQLSTATE (22\w{3}|42804)"),
+    Known(
+        "The unique index by which rows of {target} or of ottla_batches beside it are found is "
+        "gone: {reason}. Create it again, on the columns of keys= or on (query, table_oid)",
+        condition="SQLSTATE 42P10",
+    ),
+    Known(
+        "The database of {target} takes no writes: {reason}. It may be a replica: correct url=; or "
+        "set default_transaction_read_only = off",
+        condition="SQLSTATE 25006",
+    ),
     Known(
         "A batch has two rows whose keys Spark tells apart and {target} does not, such as 'a' and "
         "'A' in a citext, a uuid or a collation that ignores case: {reason}. Make such keys alike "
