@@ -246,7 +246,9 @@ class FakeConnection:
         if "pg_namespace" in statement or "SELECT to_regclass(?)" in statement:
             return [("1",)]
         if "relkind" in statement:
-            return [(str(work.oid), "r", "f")] if work.is_made else []
+            return [(str(work.oid), "r", "f", "f")] if work.is_made else []
+        if "string_agg" in statement:
+            return [("",)]
         if "pg_rewrite" in statement:
             return []
         if "row_security_active" in statement:
@@ -259,8 +261,6 @@ class FakeConnection:
                 for one in self._spark.world.table_schema.fields
                 for kind in (_POSTGRES_TYPES[one.dataType.typeName()],)
             ]
-        if "string_agg" in statement:
-            return [("",)]
         if "indisunique" in statement:
             return [(json.dumps(self._spark.world.keyed.keys), "f", "t_pkey")]
         if "json_build_object" in statement:

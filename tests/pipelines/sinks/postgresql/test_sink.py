@@ -440,7 +440,10 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
         "CREATE TABLE auto (id bigint GENERATED ALWAYS AS IDENTITY); CREATE SCHEMA lake; "
         "CREATE UNLOGGED TABLE gone (id bigint); "
         "CREATE TABLE parts (id bigint) PARTITION BY LIST (id); "
-        "CREATE UNLOGGED TABLE part PARTITION OF parts FOR VALUES IN (1)"
+        "CREATE UNLOGGED TABLE part PARTITION OF parts FOR VALUES IN (1); "
+        "CREATE TABLE far (id bigint) PARTITION BY LIST (id); CREATE FOREIGN DATA WRAPPER nothing; "
+        "CREATE SERVER away FOREIGN DATA WRAPPER nothing; "
+        "CREATE FOREIGN TABLE far_part PARTITION OF far DEFAULT SERVER away"
     )
     placed = spark.createDataFrame([(1, 0, 0)], "id BIGINT, partition INT, offset BIGINT")
     postgres.query('CREATE TABLE no_index (id bigint, partition int, "offset" bigint)')
@@ -451,6 +454,7 @@ def test_a_table_that_does_not_fit_is_refused(spark: Any, postgres: Postgres, ma
         ("nowhere.t", "There is no schema nowhere"),
         ("gone", r'is UNLOGGED, or has a partition.*ALTER TABLE "public"."gone" SET LOGGED'),
         ("parts", "is UNLOGGED, or has a partition that is"),
+        ("far", "has a partition that is a foreign table"),
     ):
         with pytest.raises(PipelineError, match=words):
             make(frame, name)
@@ -479,25 +483,70 @@ def test_what_keeps_rows_from_a_table_is_refused_or_said(
         "INCLUDING ALL); CREATE TABLE folded (id int, word citext, partition int, "
         '"offset" bigint, PRIMARY KEY (id), UNIQUE (word)); '
         "CREATE TRIGGER skip BEFORE INSERT ON plain FOR EACH ROW EXECUTE FUNCTION skip(); "
+        "CREATE TABLE parted (LIKE keyed, PRIMARY KEY (id)) PARTITION BY LIST (id); "
+        "CREATE TABLE part PARTITION OF parted DEFAULT; "
         "CREATE TRIGGER skip BEFORE INSERT ON keyed FOR EACH ROW EXECUTE FUNCTION skip(); "
+        "CREATE TRIGGER skip BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION skip(); "
         "CREATE RULE quiet AS ON INSERT TO ruled WHERE new.id = 1 DO INSTEAD NOTHING"
     )
     columns = "id INT, word STRING, partition INT, offset BIGINT"
     frame = spark.createDataFrame([(n, f"w{n}", 0, n) for n in range(7)], columns)
-    for name, keys in (("plain", ()), ("keyed", ("id",))):
+    for name, keys in (("plain", ()), ("keyed", ("id",)), ("parted", ("id",))):
         caplog.clear()
         sink = make(frame, name, keys=keys)
         for number in range(2):
             sink.write(frame, batch(number))
         assert caplog.messages == [
-            f"3 rows of batch 0 are not in the table public.{name}: a trigger of it leaves rows "
-            "out, or puts them elsewhere"
+            f"3 rows of batch 0 did not change the table public.{name}: a trigger of it leaves out "
+            "what is inserted, updated or deleted, or puts it elsewhere"
         ]
     assert postgres.query("SELECT count(*) FROM keyed") == [["4"]]
     with pytest.raises(PipelineError, match=r"public\.ruled has the rule quiet"):
         make(frame, "ruled", keys=["id"])
     with pytest.raises(PipelineError, match=r"word of the table public\.folded is citext"):
         make(frame, "folded", keys=["id"], order_by="word")
+
+
+@pytest.mark.parametrize("how", [{}, {"order_by": "offset"}])
+def test_what_comes_before_updates_and_deletions_while_the_query_runs_is_refused_or_said(
+    spark: Any,
+    postgres: Postgres,
+    make: Make,
+    caplog: pytest.LogCaptureFixture,
+    how: dict[str, str],
+) -> None:
+    postgres.query(
+        "CREATE OR REPLACE FUNCTION keep() RETURNS trigger AS 'BEGIN RETURN NULL; END' LANGUAGE "
+        "plpgsql"
+    )
+    caplog.set_level("WARNING")
+
+    def rows(*wanted: tuple[Any, ...]) -> Any:
+        return spark.createDataFrame(list(wanted), SCHEMA)
+
+    first = [(number, "old", 0, number, False) for number in range(4)]
+    later = [(number, "new", 0, 4 + number, number > 1) for number in range(4)]
+    for event, word in (("UPDATE", "updated"), ("DELETE", "deleted")):
+        name = word + "_ordered" * bool(how)
+        sink = make(rows(*first), name, keys=["id"], **how)
+        sink.write(rows(*first), batch())
+        postgres.query(
+            f"CREATE TRIGGER keep BEFORE {event} ON {name} FOR EACH ROW WHEN (OLD.id % 2 = 0) "
+            "EXECUTE FUNCTION keep()"
+        )
+        caplog.clear()
+        sink.write(rows(*later), batch(1))
+        assert len(postgres.query(f"SELECT id FROM {name}")) == 2 + (event == "DELETE")
+        assert [text.partition(":")[0] for text in caplog.messages] == [
+            f"1 row of batch 1 did not change the table public.{name}"
+        ]
+        # What the batch has as it is there is no change that is left out.
+        caplog.clear()
+        make(rows(*first), name, keys=["id"], **how).write(rows(first[1]), batch(2))
+        assert caplog.messages == []
+        postgres.query(f"CREATE RULE quiet AS ON DELETE TO {name} DO INSTEAD NOTHING")
+        with pytest.raises(PipelineError, match=rf"{name} has the rule quiet"):
+            sink.write(rows(*later), batch(3))
 
 
 def test_a_key_does_not_replace_another_one_that_the_table_has_as_the_same(

@@ -99,6 +99,24 @@ def test_tombstones_delete_or_are_marked() -> None:
     )
 
 
+def test_what_a_trigger_left_out_is_found_by_the_order_of_the_records() -> None:
+    stays = 'CASE WHEN s."ottla_deletes" IS TRUE THEN EXISTS'
+    plain = statements.find_left_out(NAME, KEYED, FRAME)
+    assert stays in plain
+    assert plain.endswith(
+        '(t."partition" IS DISTINCT FROM s."partition" OR '
+        't."offset" IS DISTINCT FROM s."offset")) END)'
+    )
+    ordered = statements.find_left_out(NAME, ORDERED, FRAME)
+    assert NEWER.replace("excluded.", "s.") in ordered
+    assert ordered.endswith(f"{NEWER.replace('excluded.', 's.').replace('>=', '>')}) END)")
+    marked = statements.find_left_out(NAME, replace(ORDERED, deletes="mark"), FRAME)
+    assert stays not in marked
+    # Of a result nothing says whether it is the last one.
+    result = statements.find_left_out(NAME, replace(KEYED, position=()), FRAME)
+    assert result.endswith('AS t WHERE t."id" = s."id") END)')
+
+
 def test_a_truncation_takes_the_rows_of_its_own_topic_where_each_key_has_one() -> None:
     position = ("topic", "partition", "offset")
     keyed = replace(KEYED, keys=("topic", "id"), position=position)

@@ -43,6 +43,15 @@ def unlogged(table: TableName, shown: str) -> str:
     )
 
 
+def elsewhere(shown: str) -> str:
+    """Return why a table is not written of which a part is in another database."""
+    return (
+        f"The table {shown} has a partition that is a foreign table: its rows are committed in "
+        "another database, and a crash before the commit here would double them. Detach it, or "
+        "write to another table"
+    )
+
+
 def alike(shown: str, column: str, keys: Sequence[str | None]) -> str:
     """Return why a batch is not written that has the first of two keys."""
     return (

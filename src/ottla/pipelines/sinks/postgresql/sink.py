@@ -30,6 +30,7 @@ from ottla.pipelines.sinks.postgresql.refused import (
     alike,
     check_guarded,
     check_order,
+    elsewhere,
     folding_index,
     unlogged,
 )
@@ -73,7 +74,10 @@ _SCHEMA_EXISTS: Final = "SELECT 1 FROM pg_namespace WHERE nspname = ?"
 _RELATION: Final = """
 SELECT c.oid, c.relkind, c.relpersistence = 'u' OR (c.relkind = 'p' AND EXISTS (
   SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS of_p ON of_p.oid = p.relid
-  WHERE of_p.relpersistence = 'u'))
+  WHERE of_p.relpersistence = 'u')),
+  c.relkind = 'p' AND EXISTS (
+  SELECT FROM pg_partition_tree(c.oid) AS p JOIN pg_class AS of_p ON of_p.oid = p.relid
+  WHERE of_p.relkind = 'f')
 FROM pg_class AS c WHERE c.oid = to_regclass(?)"""
 _COLUMNS: Final = """
 SELECT a.attname,
@@ -93,9 +97,14 @@ SELECT a.attname,
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
 WHERE a.attrelid = CAST(? AS oid) AND a.attnum > 0 AND NOT a.attisdropped
 ORDER BY a.attnum"""
-_TYPES: Final = """
-SELECT string_agg(concat_ws(' ', attname, atttypid, atttypmod), ',' ORDER BY attnum)
-FROM pg_attribute WHERE attrelid = CAST(? AS oid) AND attnum > 0 AND NOT attisdropped"""
+_SHAPE: Final = """
+SELECT concat_ws(';', row_security_active(t.oid),
+  (SELECT string_agg(concat_ws(' ', a.attname, a.atttypid, a.atttypmod), ',' ORDER BY a.attnum)
+    FROM pg_attribute AS a WHERE a.attrelid = t.oid AND a.attnum > 0 AND NOT a.attisdropped),
+  (SELECT string_agg(r.rulename, ',' ORDER BY r.rulename) FROM pg_rewrite AS r
+    WHERE r.ev_class = t.oid AND r.is_instead AND r.ev_enabled <> 'D'))
+FROM (SELECT CAST(? AS oid) AS oid) AS t"""
+"""All that a batch compares with the start: columns and types, rules, and row-level security."""
 _UNIQUE: Final = """
 SELECT (SELECT json_agg(a.attname) FROM pg_attribute AS a WHERE a.attrelid = i.indrelid
   AND a.attnum = ANY ((CAST(i.indkey AS int2[]))[0:i.indnkeyatts - 1])),
@@ -133,7 +142,7 @@ class JdbcSink(Sink):
     max_ahead: str | None = None
     shows_zeros: bool = False
     _columns: tuple[TableColumn, ...] = field(default=(), init=False, repr=False)
-    _types: str | None = field(default=None, init=False, repr=False)  # of the columns, as a text
+    _shape: str | None = field(default=None, init=False, repr=False)  # of the table, as a text
     _marked: tuple[Constraint, ...] = field(default=(), init=False, repr=False)
     _finds_zeros: bool = field(default=False, init=False, repr=False)
     _copied_bytes: int = field(default=0, init=False, repr=False)  # of the last batch
@@ -229,9 +238,11 @@ class JdbcSink(Sink):
         found = connection.query(_RELATION, self.table.sql())
         if not found:
             return None
-        oid, kind, is_unlogged = found[0]
+        oid, kind, is_unlogged, is_elsewhere = found[0]
         if is_unlogged == "t":
             raise PipelineError(unlogged(self.table, self.name))
+        if is_elsewhere == "t":
+            raise PipelineError(elsewhere(self.name))
         if kind not in _TABLES:
             raise PipelineError(
                 f"{self.name} in {self.database.shown} is no table but a view, a sequence or "
@@ -299,7 +310,7 @@ class JdbcSink(Sink):
             connection.commit()
 
     def _read_columns(self, connection: Connection, oid: str) -> None:
-        self._types = _types(connection, oid)
+        self._shape = _shape(connection, oid)
         self._columns = _columns(connection, oid)
 
     def table_id(self) -> str:
@@ -433,46 +444,46 @@ class JdbcSink(Sink):
                 left_out = self._copy(connection, copy, frame, names)
             else:
                 self._upsert(connection, frame, self.keyed, batch.truncation)
-                missing = statements.find_left_out(self.table, self.keyed)
-                left_out = int(connection.query(missing, oid)[0][0] or 0)
-            self._check_types(connection, oid)
+                missing = statements.find_left_out(self.table, self.keyed, self.schema)
+                left_out = int(connection.query(missing, oid, oid)[0][0] or 0)
+            self._check_shape(connection, oid)
             connection.commit()
         self._warn_of_left_out(batch, left_out)
         return NO_VERSION
 
     def _warn_of_left_out(self, batch: Batch, count: int) -> None:
-        """Say once of a run that a trigger has taken rows out of a batch: PostgreSQL does not."""
+        """Say once of a run that a trigger has taken changes out: PostgreSQL does not."""
         if count and not self._warned_of_left_out:
             self._warned_of_left_out = True
             log.warning(
-                "%d %s of batch %d %s not in the table %s: a trigger of it leaves rows out, or "
-                "puts them elsewhere",
+                "%d %s of batch %d did not change the table %s: a trigger of it leaves out "
+                "what is inserted, updated or deleted, or puts it elsewhere",
                 count,
                 "row" if count == 1 else "rows",
                 batch.number,
-                "is" if count == 1 else "are",
                 self.name,
             )
 
-    def _check_types(self, connection: Connection, oid: str) -> None:
-        """Refuse a table whose columns have got types since the start that would change values:
-        PostgreSQL rounds in silence.
+    def _check_shape(self, connection: Connection, oid: str) -> None:
+        """Refuse a table whose columns have got types since the start that would change values, as
+        PostgreSQL rounds in silence, or that has got what keeps an upsert from rows.
 
         From the first row on, ALTER TABLE waits for the end of this transaction. Raises
         PipelineError; nothing of the batch is written.
         """
-        types = _types(connection, oid)
-        if types == self._types:
+        shape = _shape(connection, oid)
+        if shape == self._shape:
             return
         now = _columns(connection, oid)
         compare(self.name, self._table_schema(), now, "refuse")
+        self._check_keyed(connection, oid, now)
         marked = rounding_constraints(self.schema, self._columns)
         if any(one not in marked for one in rounding_constraints(self.schema, now)):
             raise PipelineError(
                 f"The columns of the table {self.name} were changed while the query ran; this "
                 "batch is not written. Start again to compare them"
             )
-        self._types = types
+        self._shape = shape
 
     def _check_kept(self, connection: Connection, oid: str, batch: Batch) -> None:
         """Check that the table has what this run wrote, and no more: the database may have failed
@@ -585,9 +596,9 @@ def _rows(
         frame.sparkSession.catalog.dropTempView(view)
 
 
-def _types(connection: Connection, oid: str) -> str | None:
-    """Return the names and types of a table's columns as one text, which is quick to read."""
-    return connection.query(_TYPES, oid)[0][0]
+def _shape(connection: Connection, oid: str) -> str | None:
+    """Return what a table is made of as one text, which is quick to read."""
+    return connection.query(_SHAPE, oid)[0][0]
 
 
 def _columns(connection: Connection, oid: str) -> tuple[TableColumn, ...]:

@@ -220,20 +220,39 @@ def upsert_rows(
     )
 
 
-def find_left_out(name: TableName, keyed: KeyedTable) -> str:
-    """Return the query for how many keys of a batch the table lacks after it, with its oid.
+def find_left_out(name: TableName, keyed: KeyedTable, schema: StructType) -> str:
+    """Return the query for how many keys of a batch the table does not have as they are, with its
+    oid twice: without a row, with an older one, or with one that is deleted.
 
-    Only a trigger before the INSERT leaves a row out: without one nothing is compared.
+    Only a trigger before each row, of the table or of a partition, leaves a change out: without one
+    nothing is compared.
     """
     may_leave_out = (
-        "EXISTS (SELECT FROM pg_trigger AS g WHERE g.tgrelid = CAST(? AS oid) AND NOT "
-        "g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 7 = 7)"  # before, each row, insert
+        "EXISTS (SELECT FROM pg_trigger AS g WHERE (g.tgrelid = CAST(? AS oid) OR g.tgrelid IN "
+        "(SELECT p.relid FROM pg_partition_tree(CAST(CAST(? AS oid) AS regclass)) AS p)) AND NOT "
+        "g.tgisinternal AND g.tgenabled <> 'D' AND g.tgtype & 3 = 3)"  # before, each row
     )
-    is_stored = "true" if keyed.deletes == "mark" else f"s.{identifier(DELETES)} IS NOT TRUE"
-    return (
-        f"SELECT count(*) FROM {_source(keyed)} AS s WHERE {may_leave_out} AND {is_stored} "
-        f"AND NOT EXISTS (SELECT FROM {name.sql()} AS t WHERE {same_key(keyed)})"
-    )
+    is_there = f"EXISTS (SELECT FROM {name.sql()} AS t WHERE {same_key(keyed)}"
+    older = _is_older(keyed, texts(schema))
+    lacks = f"NOT {is_there})" + (f" OR {is_there} AND {older})" if older else "")
+    if keyed.deletes != "mark":
+        order = _is_newer(keyed, "s", schema)
+        stays = f"{is_there}{f' AND {order}' if order else ''})"
+        lacks = f"CASE WHEN s.{identifier(DELETES)} IS TRUE THEN {stays} ELSE {lacks} END"
+    return f"SELECT count(*) FROM {_source(keyed)} AS s WHERE {may_leave_out} AND ({lacks})"
+
+
+def _is_older(keyed: KeyedTable, named: set[str]) -> str:
+    """Return the condition that a row of the table was not replaced by that of its key; empty
+    where nothing says it."""
+    if not keyed.order:
+        return ""
+    if keyed.order_by is None:
+        return " OR ".join(
+            f"t.{one} IS DISTINCT FROM s.{one}" for one in map(identifier, keyed.position)
+        ).join("()")
+    column = f"t.{identifier(keyed.order_by)}"
+    return f"({column} IS NULL OR {_order(keyed, 's', named)} > {_order(keyed, 't', named)})"
 
 
 def _source(keyed: KeyedTable) -> str:
