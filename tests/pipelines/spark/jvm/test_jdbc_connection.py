@@ -78,12 +78,13 @@ class World:
         self.log: list[Any] = []
         self.outcome: Any = 0
         self.settings_outcome: Any = 0
+        self.close_outcome: Exception | None = None
         self.loads = list(loads)
         java = SimpleNamespace(
             setAutoCommit=lambda on: self.log.append(("auto commit", on)),
             prepareStatement=lambda text: self.prepare(text),
             commit=lambda: self.log.append("committed"),
-            close=lambda: self.log.append("closed"),
+            close=self.close,
         )
         driver = SimpleNamespace(
             connect=lambda url, given: self.log.append((url, given)) or java,
@@ -116,6 +117,11 @@ class World:
             _jvm=jvm,
             _jsparkSession=SimpleNamespace(sharedState=lambda: state),
         )
+
+    def close(self) -> None:
+        self.log.append("closed")
+        if self.close_outcome is not None:
+            raise self.close_outcome
 
     def prepare(self, text: str) -> Statement:
         if text.startswith("SET LOCAL"):
@@ -180,6 +186,17 @@ def test_what_is_not_committed_is_closed_without_a_word() -> None:
     with connection:
         connection.commit()
     assert world.log == ["committed", "closed"]
+
+
+def test_a_connection_that_is_gone_does_not_hide_what_failed_or_was_done() -> None:
+    world = World()
+    connection = world.connect()
+    world.close_outcome = JavaError("Unable to close connection properly")
+    with pytest.raises(ValueError, match="cut"), connection:
+        raise ValueError("cut")
+    with connection:
+        connection.commit()
+    assert world.log == ["closed", "committed", "closed"]
 
 
 @pytest.mark.parametrize(("outcome", "changed"), [(3, 3), (0, 0), (-1, 0)])

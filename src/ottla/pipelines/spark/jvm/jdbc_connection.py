@@ -7,6 +7,7 @@ No package of Python is needed, and no jar on the executors.
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from ottla.pipelines.spark.jvm.arrow_texts import Texts
+
+log: Final = logging.getLogger("ottla.pipelines")
 
 DRIVER: Final = "org.postgresql.Driver"
 PACKAGE: Final = "org.postgresql:postgresql:42.7.7"
@@ -72,7 +75,7 @@ class Connection:
             self._java.setAutoCommit(False)
             self.execute(_SETTINGS)
         except BaseException:
-            self._java.close()
+            self._close()
             raise
 
     def __enter__(self) -> Connection:
@@ -88,7 +91,17 @@ class Connection:
 
         There is no ROLLBACK: in the middle of a COPY the driver would wait for its end.
         """
-        self._java.close()
+        self._close()
+
+    def _close(self) -> None:
+        """Close the connection. Where the other side is gone the driver fails to, which says
+        nothing of the transaction, and must not hide what has failed in it."""
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            self._java.close()
+        except Py4JJavaError as error:
+            log.debug("A connection to a database was not closed: %s", error)
 
     def execute(self, statement: str, *values: str) -> int:
         """Run a statement with its values as text; return how many rows it changed."""
