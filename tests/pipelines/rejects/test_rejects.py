@@ -24,6 +24,7 @@ from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.rejects import rejects
 from ottla.pipelines.rejects.pending import Part
 from ottla.pipelines.rejects.rejects import find_part
+from ottla.pipelines.rejects.told import Seen
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.source.source import Source
@@ -81,16 +82,20 @@ def test_a_note_is_read_as_far_as_the_broker_holds_it(caplog: pytest.LogCaptureF
         assert rejects._readable(noted, gone) is None
 
 
-@pytest.mark.parametrize(("found", "is_whole"), [(1, False), (3, False), (3, True)])
+@pytest.mark.parametrize("found", [1, 3])
 def test_rejected_rows_that_compaction_removed_are_counted(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     found: int,
-    *,
-    is_whole: bool,
 ) -> None:
     """A record may go between the batch that rejects it and the read of its bytes."""
-    frame: Any = SimpleNamespace(count=lambda: found)
+    frame: Any = SimpleNamespace()
+    seen: list[Any] = []
+
+    def read(*asked: Any) -> Seen:
+        seen.append(asked)
+        return Seen(found, None, "bad")
+
     sink: Any = SimpleNamespace(name="t", short_name="t")
     source = replace(SOURCE, schemas={"value": LongType()})
     writer = rejects.Rejects(Any, sink, Any, (source,), {})  # type: ignore[arg-type]
@@ -101,14 +106,15 @@ def test_rejected_rows_that_compaction_removed_are_counted(
     writer._waiting = rejects.Waiting(7, batch, {}, 0.0, 1, [waiting], 3)
     writer.count = 3
     committed: list[Any] = []
-    monkeypatch.setattr(rejects, "read_parts", lambda *_: (frame, is_whole))
+    monkeypatch.setattr(rejects, "read_parts", lambda *_: frame)
     monkeypatch.setattr(rejects, "only_rejected", lambda raw, source: raw)
-    monkeypatch.setattr(rejects, "_most_frequent", lambda frame: "bad")
+    monkeypatch.setattr(rejects, "seen_in", read)
     monkeypatch.setattr(rejects.Rejects, "_commit", lambda self, *of: committed.append(of))
 
     writer.finish()
     assert committed == [(frame, batch)]
-    assert writer.count == found
+    assert seen == [(frame, 3, None)], "once: what Spark reads may be long"
+    assert (writer.count, writer.reason) == (found, "bad")
     assert ("2 rejected rows of flights are lost" in caplog.text) == (found == 1)
 
 

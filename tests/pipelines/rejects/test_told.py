@@ -9,10 +9,11 @@ from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
 from ottla.pipelines.rejects import told as told_rejects
 from ottla.pipelines.rejects.pending import Part
 from ottla.pipelines.rejects.told import (
+    Seen,
     anywhere,
     by_partition,
     ranges_of,
-    rejected_in,
+    seen_in,
     somewhere,
     told,
 )
@@ -80,7 +81,7 @@ COLUMNS = "topic string, partition int, offset bigint, reason string"
 @pytest.mark.spark
 def test_the_ranges_of_few_rows(spark: Any) -> None:
     frame = spark.createDataFrame(ROWS, COLUMNS)
-    assert rejected_in(frame, len(ROWS), None) == {
+    ranges = {
         ("a", 0): (
             RejectedRange(10, 20, WHY),
             RejectedRange(30, 31, "value.n is not a bigint"),
@@ -88,6 +89,9 @@ def test_the_ranges_of_few_rows(spark: Any) -> None:
         ),
         ("b", 1): (RejectedRange(7, 8, WHY),),
     }
+    assert seen_in(frame, len(ROWS) + 5, None) == Seen(len(ROWS), ranges, WHY)
+    assert seen_in(frame, None, None) == Seen(len(ROWS), ranges, WHY)
+    assert seen_in(frame.limit(0), 5, None) == Seen(0, {}, None)
 
 
 @pytest.mark.spark
@@ -95,12 +99,18 @@ def test_of_many_rows_those_with_gaps_lie_somewhere(
     spark: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(told_rejects, "MAX_COLLECTED", 5)
-    found = rejected_in(spark.createDataFrame(ROWS, COLUMNS), len(ROWS), None)
+    frame = spark.createDataFrame(ROWS, COLUMNS)
+    number, found, why = seen_in(frame, len(ROWS), None)
+    assert (number, why) == (len(ROWS), WHY)
     assert found is not None
     assert set(found["a", 0]) == {RejectedRange(10, 20, WHY), RejectedRange(30, 33)}
     assert found["b", 1] == (RejectedRange(7, 8, WHY),)
     monkeypatch.setattr(told_rejects, "MAX_REASONS", 2)
-    assert rejected_in(spark.createDataFrame(ROWS, COLUMNS), len(ROWS), None) is None
+    number, found, why = seen_in(frame, len(ROWS), None)
+    assert (number, found) == (len(ROWS), None), "too many reasons to be told apart"
+    assert why is not None
+    number, _, why = seen_in(frame.where("offset IN (30, 32)"), len(ROWS), None)
+    assert (number, why) in [(2, f"value.n is not a bigint: {shown!r}") for shown in "xy"]
 
 
 @pytest.mark.spark
@@ -113,6 +123,13 @@ def test_rows_that_a_constraint_refuses_have_the_topic_of_the_query(
     frame = spark.createDataFrame(
         [(0, at, reason) for at in range(6)], "partition int, offset bigint, reason string"
     )
-    assert rejected_in(frame, 6, "a") == {("a", 0): (RejectedRange(0, 6, reason),)}
-    assert rejected_in(frame, 6, None) is None
-    assert rejected_in(frame.drop("offset"), 6, "a") is None
+    assert seen_in(frame, 6, "a") == (6, {("a", 0): (RejectedRange(0, 6, reason),)}, reason)
+    assert seen_in(frame, 6, None) == (6, None, reason)
+    assert seen_in(frame.drop("offset"), 6, "a") == (6, None, reason)
+
+
+def test_what_two_reads_show() -> None:
+    some, other = RejectedRange(1, 2, WHY), RejectedRange(5, 9, "late")
+    one, more = Seen(1, {("a", 0): (some,)}, WHY), Seen(4, {("a", 0): (other,)}, "late")
+    assert one.and_also(more) == Seen(5, {("a", 0): (some, other)}, "late")
+    assert one.and_also(more).and_also(Seen(2, None, "x")) == Seen(7, None, "late")

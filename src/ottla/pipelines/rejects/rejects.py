@@ -32,8 +32,7 @@ from ottla.pipelines.registry.framed import Framed, read_framed
 from ottla.pipelines.rejected_offsets import Told, joined
 from ottla.pipelines.rejects.dead_letters import DeadLetters
 from ottla.pipelines.rejects.pending import Part, PendingReject, read_pending, write_pending
-from ottla.pipelines.rejects.told import anywhere, rejected_in, somewhere, told
-from ottla.pipelines.source.judge import most_frequent
+from ottla.pipelines.rejects.told import Seen, anywhere, seen_in, somewhere, told
 from ottla.pipelines.source.observed import BLOCKS, READ, ranges_of
 from ottla.pipelines.source.raw import raw_frame
 from ottla.pipelines.source.source import REJECTED, Source
@@ -60,8 +59,7 @@ MAX_WAIT_S: Final = 60.0
 MAX_READ_HERE: Final = 10_000
 """So many offsets are read by the driver; more are read by Spark."""
 
-MAX_REASONS: Final = 1_000
-"""So many rejected rows are looked at for the most frequent reason, once in a run."""
+NOTHING: Final = Seen(0, {}, None)
 
 RowsOf: TypeAlias = "Callable[[], DataFrame]"
 """Gives rows when they are wanted: their plan takes longer than a small batch may."""
@@ -281,30 +279,27 @@ class Rejects:
         """
         waiting = self._waiting
         parts = waiting.parts if waiting else []
-        frames, is_whole = self._frames(parts)
-        is_known = all(part.count is not None for part in parts)
-        number = _known(parts)
-        if is_known and number and not is_whole:
-            number = self._count_found(frames, parts)
+        frames, seen = self._frames(parts), NOTHING
+        if frames:
+            seen = self._seen_of(frames, parts)
         if refused is not None:
             frames.append(refused())
-            is_known = is_known and violated is not None
-            number += violated or 0
+            names = [source.name for source in self.sources]
+            topic = names[0] if len(names) == 1 else None
+            seen = seen.and_also(seen_in(frames[-1], violated, topic))
         if not frames:
             return
-        frame = _union(frames)
-        if not is_known:
-            number = frame.count()
+        number = seen.number
         if number:
-            self._commit(frame, batch)
+            self._commit(_union(frames), batch)
             if execution is not None:
                 waited = parts if waiting and waiting.batches > 1 else []
-                self._tell(frame, number, waited, execution)
+                self._tell(seen, waited, execution)
             first = waiting.first_batch if waiting else batch.number
             where = f"batch {batch.number}"
             if first != batch.number:
                 where = f"batches {first} to {batch.number}"
-            self.reason = self.reason or _most_frequent(frame)
+            self.reason = self.reason or seen.reason
             log.warning(
                 "%d %s of %s rejected in %s, kept in %s; most of them: %s",
                 number,
@@ -319,17 +314,14 @@ class Rejects:
         if waiting is not None and waiting.is_noted:
             write_pending(self.files, [])
 
-    def _tell(
-        self, frame: DataFrame, number: int, waited: list[Part], execution: Execution
-    ) -> None:
+    def _tell(self, seen: Seen, waited: list[Part], execution: Execution) -> None:
         """Tell which of the offsets are those of the rows that were written just now."""
-        names = [source.name for source in self.sources]
-        ranges = rejected_in(frame, number, names[0] if len(names) == 1 else None)
-        if ranges is None:
+        if seen.ranges is None:
+            names = [source.name for source in self.sources]
             spans = {name: span for name in names if (span := execution.range_of(name))}
             self.told = joined(self.told, told(anywhere(self.sources, spans), self._kept))
         else:
-            self.told = joined(self.told, told(ranges, self._kept, waited))
+            self.told = joined(self.told, told(seen.ranges, self._kept, waited))
 
     @property
     def _kept(self) -> str:
@@ -359,14 +351,14 @@ class Rejects:
         ]
         if not parts:
             return 0
-        frames, _ = self._frames(parts)
-        frame = _union(frames)
-        number = self._count_found(frames, parts)
+        frames = self._frames(parts)
+        seen = self._seen_of(frames, parts)
+        number = seen.number
         if number:
-            self._commit(frame, Batch(due.query_id, due.batch, due.metadata, due.once))
-            ranges = rejected_in(frame, number, None)
-            if ranges is not None:
-                self._earlier = joined(self._earlier, told(ranges, self._kept, parts))
+            batch = Batch(due.query_id, due.batch, due.metadata, due.once)
+            self._commit(_union(frames), batch)
+            if seen.ranges is not None:
+                self._earlier = joined(self._earlier, told(seen.ranges, self._kept, parts))
             log.warning(
                 "%d rejected rows of earlier batches, which were not written, are kept in %s",
                 number,
@@ -374,10 +366,11 @@ class Rejects:
             )
         return number
 
-    def _count_found(self, frames: list[DataFrame], parts: list[Part]) -> int:
-        """Return how many rejected rows of these ranges are still there; log those that are not."""
-        number: int = _union(frames).count()
-        gone = _known(parts) - number  # what is not known counts as 0
+    def _seen_of(self, frames: list[DataFrame], parts: list[Part]) -> Seen:
+        """Return what these ranges still show; log how many rejected rows of them are gone."""
+        is_known = all(part.count is not None for part in parts)
+        seen = seen_in(_union(frames), _known(parts) if is_known else None, None)
+        gone = _known(parts) - seen.number  # what is not known counts as 0
         if gone > 0:
             log.warning(
                 "%d rejected rows of %s are lost: the topic no longer holds their records "
@@ -385,19 +378,16 @@ class Rejects:
                 gone,
                 ", ".join(dict.fromkeys(part.topic for part in parts)),
             )
-        return number
+        return seen
 
-    def _frames(self, parts: Iterable[Part]) -> tuple[list[DataFrame], bool]:
-        """Return the rejected rows of these ranges; ranges of one topic and schema share a plan.
-
-        And whether the topics have a record for each offset in them: none is gone then.
-        """
+    def _frames(self, parts: Iterable[Part]) -> list[DataFrame]:
+        """Return the rejected rows of these ranges; ranges of one topic and schema share a plan."""
         kafka = {source.name: source.kafka for source in self.sources}
         alike: dict[str, list[Part]] = {}
         for part in parts:
             how = json.dumps([part.topic, part.schemas, part.unknown_fields, part.source_format])
             alike.setdefault(how, []).append(part)
-        frames, is_whole = [], True
+        frames = []
         for group in alike.values():
             name = group[0].topic
             source = Source(
@@ -407,10 +397,8 @@ class Rejects:
                 unknown_fields=group[0].unknown_fields,
                 source_format=group[0].source_format,
             )
-            raw, has_all = read_parts(self.spark, source.kafka, group)
-            frames.append(only_rejected(raw, source))
-            is_whole = is_whole and has_all
-        return frames, is_whole
+            frames.append(only_rejected(read_parts(self.spark, source.kafka, group), source))
+        return frames
 
 
 def _violated(counted: Mapping[str, dict[str, Any]]) -> int | None:
@@ -419,12 +407,6 @@ def _violated(counted: Mapping[str, dict[str, Any]]) -> int | None:
     if of_target is None and unexpected is None:
         return None
     return int(of_target or 0) + (unexpected or 0)
-
-
-def _most_frequent(rejected: DataFrame) -> str | None:
-    """Return the most frequent reason of the first of some rejected rows."""
-    rows = rejected.select("reason").limit(MAX_REASONS).collect()
-    return most_frequent(row[0] for row in rows if row[0] is not None)
 
 
 def find_part(
@@ -516,18 +498,15 @@ def _union(frames: list[DataFrame]) -> DataFrame:
     return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), frames)
 
 
-def read_parts(
-    spark: SparkSession, kafka: KafkaSettings, parts: list[Part]
-) -> tuple[DataFrame, bool]:
-    """Return Kafka's raw rows of some parts of one topic, and whether each offset is known to have
-    one.
+def read_parts(spark: SparkSession, kafka: KafkaSettings, parts: list[Part]) -> DataFrame:
+    """Return Kafka's raw rows of some parts of one topic.
 
     Short parts are read here, for a scan of Spark's takes longer than they do.
     """
     if (found := read_here(kafka, parts)) is not None:
-        return raw_frame(spark, found), len(found) == _offsets_in(parts)
+        return raw_frame(spark, found)
     ranges = [read_range(spark, kafka, part) for part in parts]
-    return reduce(lambda one, other: one.union(other), ranges), False
+    return reduce(lambda one, other: one.union(other), ranges)
 
 
 def _offsets_in(parts: Iterable[Part]) -> int:

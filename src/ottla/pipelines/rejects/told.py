@@ -1,18 +1,21 @@
-"""Where the rejected rows of a batch lie, for the commit that tells the brokers.
+"""What a batch's rejected rows are: how many, why, and where they lie, for the commit that tells
+the brokers.
 
-Up to MAX_COLLECTED rows are looked at one by one. Of more rows Spark counts those of each partition
-and reason: where they are as many as there are offsets between the first and the last of them, all
-of these are rejected; else some are.
+One read of the rows shows all of it: what Spark reads for it may be long. Up to MAX_COLLECTED rows
+are looked at one by one. Of more rows Spark counts those of each partition and reason: where they
+are as many as there are offsets between the first and the last of them, all of these are rejected;
+else some are.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.pipelines.rejected_offsets import Partition, RejectedOffsets, RejectedRange
-from ottla.pipelines.source.judge import SHOWN, without_value
+from ottla.pipelines.source.judge import SHOWN, most_frequent, without_value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,10 +30,32 @@ MAX_REASONS: Final = 1_000
 """So many reasons of a partition are told apart where there are more rows than that."""
 
 
-def rejected_in(frame: DataFrame, number: int, topic: str | None) -> Ranges | None:
-    """Return the ranges of `number` rejected rows.
+class Seen(NamedTuple):
+    """Rejected rows: their number, the ranges in which they lie, and the most frequent reason.
 
-    `topic`: that of rows which do not name theirs. None: some rows do not say where they are from.
+    `ranges` None: some rows do not say where they are from.
+    """
+
+    number: int
+    ranges: Ranges | None
+    reason: str | None
+
+    def and_also(self, other: Seen) -> Seen:
+        """Return what both show."""
+        ranges = None
+        if self.ranges is not None and other.ranges is not None:
+            ranges = dict(self.ranges)
+            for partition, found in other.ranges.items():
+                ranges[partition] = (*ranges.get(partition, ()), *found)
+        more = max(self, other, key=lambda seen: seen.number)
+        return Seen(self.number + other.number, ranges, more.reason)
+
+
+def seen_in(frame: DataFrame, most: int | None, topic: str | None) -> Seen:
+    """Return what one read of rejected rows shows.
+
+    `most`: there are no more rows than that; None: Spark counts them first. `topic`: that of rows
+    which do not name theirs.
     """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
@@ -43,26 +68,46 @@ def rejected_in(frame: DataFrame, number: int, topic: str | None) -> Ranges | No
         given("offset", "bigint").alias("offset"),
         "reason",
     )
-    if number <= MAX_COLLECTED:
-        found = [(row[0], row[1], row[2], row[3]) for row in rows.collect()]
-        return None if any(None in row[:3] for row in found) else by_partition(found)
-    kind = F.regexp_replace("reason", f"(?s){SHOWN}", "$1").alias("reason")
+    if (frame.count() if most is None else most) > MAX_COLLECTED:
+        return _counted(rows)
+    found = [(row[0], row[1], row[2], row[3]) for row in rows.collect()]
+    says_where = all(None not in row[:3] for row in found)
+    reason = most_frequent(row[3] for row in found if row[3] is not None)
+    return Seen(len(found), by_partition(found) if says_where else None, reason)
+
+
+def _counted(rows: DataFrame) -> Seen:
+    """Return the same of many rows, which Spark counts by partition and reason."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    kind = F.regexp_replace("reason", f"(?s){SHOWN}", "$1").alias("kind")
     counted = (
         rows.groupBy("topic", "partition", kind)
-        .agg(F.count("offset"), F.min("offset"), F.max("offset"), F.count(F.lit(1)))
+        .agg(
+            F.count("offset"),
+            F.min("offset"),
+            F.max("offset"),
+            F.count(F.lit(1)).alias("rows"),
+            F.first("reason").alias("reason"),
+        )
         .limit(MAX_REASONS + 1)
         .collect()
     )
+    of_kinds: Counter[str] = Counter()
+    for row in counted:
+        of_kinds[row["kind"]] += row["rows"]
+    frequent = of_kinds.most_common(1)[0][0] if of_kinds else None
+    reason = next((row["reason"] for row in counted if row["kind"] == frequent), None)
     if len(counted) > MAX_REASONS:
-        return None
+        return Seen(rows.count(), None, reason)
     ranges: Ranges = {}
-    for name, partition, reason, count, first, last, all_rows in counted:
+    for name, partition, shown, count, first, last, all_rows, _ in counted:
         if name is None or partition is None or count != all_rows:
-            return None
+            return Seen(of_kinds.total(), None, reason)
         is_whole = count == last - first + 1
-        one = RejectedRange(first, last + 1, reason if is_whole else None)
+        one = RejectedRange(first, last + 1, shown if is_whole else None)
         ranges[name, partition] = (*ranges.get((name, partition), ()), one)
-    return ranges
+    return Seen(of_kinds.total(), ranges, reason)
 
 
 def told(ranges: Ranges, kept: str, parts: Iterable[Part] = ()) -> dict[Partition, RejectedOffsets]:
