@@ -21,9 +21,9 @@ from ottla.pipelines import PipelineError, to_delta, topic
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejected_offsets import RejectedOffsets, RejectedRange
-from ottla.pipelines.rejects import rejects
+from ottla.pipelines.rejects import read_again, rejects
 from ottla.pipelines.rejects.pending import Part
-from ottla.pipelines.rejects.rejects import find_part
+from ottla.pipelines.rejects.read_again import find_part
 from ottla.pipelines.rejects.told import Seen
 from ottla.pipelines.running import QUERIES
 from ottla.pipelines.sinks.delta.sink import DeltaSink
@@ -71,15 +71,15 @@ def test_a_batch_that_was_not_read_to_its_end_is_read_again_whole() -> None:
 def test_a_note_is_read_as_far_as_the_broker_holds_it(caplog: pytest.LogCaptureFixture) -> None:
     noted = part({0: 5, 1: 3}, {0: 10, 1: 9}, 4)
     whole = TopicState("flights", "id", {0: 0, 1: 0}, {0: 10, 1: 9})
-    assert rejects._readable(noted, whole) == noted
+    assert read_again.readable(noted, whole) == noted
     assert caplog.text == ""
 
     cut = TopicState("flights", "id", {0: 7, 1: 0}, {0: 10, 1: 6})
-    assert rejects._readable(noted, cut) == part({0: 7, 1: 3}, {0: 10, 1: 6}, None)
+    assert read_again.readable(noted, cut) == part({0: 7, 1: 3}, {0: 10, 1: 6}, None)
     assert "no longer holds the offsets 5 to 6 of flights-0" in caplog.text
     assert "no longer holds the offsets 6 to 8 of flights-1" in caplog.text
     for gone in (None, replace(whole, topic_id="other"), replace(cut, latest={0: 1, 1: 1})):
-        assert rejects._readable(noted, gone) is None
+        assert read_again.readable(noted, gone) is None
 
 
 @pytest.mark.parametrize("found", [1, 3])
@@ -106,8 +106,8 @@ def test_rejected_rows_that_compaction_removed_are_counted(
     writer._waiting = rejects.Waiting(7, batch, {}, 0.0, 1, [waiting], 3)
     writer.count = 3
     committed: list[Any] = []
-    monkeypatch.setattr(rejects, "read_parts", lambda *_: frame)
-    monkeypatch.setattr(rejects, "only_rejected", lambda raw, source: raw)
+    monkeypatch.setattr(read_again, "read_parts", lambda *_: frame)
+    monkeypatch.setattr(read_again, "only_rejected", lambda raw, source: raw)
     monkeypatch.setattr(rejects, "seen_in", read)
     monkeypatch.setattr(rejects.Rejects, "_commit", lambda self, *of: committed.append(of))
 
@@ -289,7 +289,7 @@ def test_the_journey_of_a_rejected_message_and_of_one_that_is_a_row(
 
 
 def test_long_ranges_are_read_by_spark(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rejects, "MAX_READ_HERE", 0)
+    monkeypatch.setattr(read_again, "MAX_READ_HERE", 0)
     job.run()
 
     assert job.rejected() == BAD

@@ -117,13 +117,13 @@ def test_avro_of_several_schemas_is_read_as_the_latest(spark: Any) -> None:
 @pytest.mark.full
 @needs_avro
 def test_a_plan_that_was_kept_reads_the_same(spark: Any) -> None:
-    from ottla.pipelines.rejects.rejects import _read_schemas
+    from ottla.pipelines.rejects.read_again import read_schemas
 
     with run_registry() as registry:
         known = registry.register("g-key", '"string"')
         settings = RegistrySettings(registry.url)
         framed = framed_schema(spark, settings, "g", "key", "registry")
-    kept = _read_schemas(json.loads(json.dumps({"key": framed.jsonValue(), "value": "binary"})))
+    kept = read_schemas(json.loads(json.dumps({"key": framed.jsonValue(), "value": "binary"})))
     raw = spark.createDataFrame(
         [(head(known) + avro("string", "N1"), b"")], "key binary, value binary"
     )

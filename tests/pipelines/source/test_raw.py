@@ -8,7 +8,7 @@ import pytest
 from ottla.pipelines.kafka.records import RangeReader
 from ottla.pipelines.kafka.settings import KafkaSettings
 from ottla.pipelines.rejects.pending import Part
-from ottla.pipelines.rejects.rejects import read_range
+from ottla.pipelines.rejects.read_again import read_range
 from ottla.pipelines.source.raw import raw_frame
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.kafka.brokers import TopicState
 from ottla.pipelines.registry.framed import Framed
 from ottla.pipelines.rejects.pending import Part
-from ottla.pipelines.rejects.rejects import read_here, read_range, whole_part
+from ottla.pipelines.rejects.read_again import read_here, read_range, whole_part
 from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.judge import judge_all, most_frequent
 from ottla.pipelines.source.newest import newest_ranges

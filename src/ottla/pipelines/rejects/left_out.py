@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.pipelines.rejects.rejects import find_part
+from ottla.pipelines.rejects.read_again import find_part
 from ottla.pipelines.rejects.told import somewhere
 from ottla.pipelines.source.source import REJECTED, Source
 

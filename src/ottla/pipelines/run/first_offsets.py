@@ -11,7 +11,7 @@ from ottla.pipelines.checkpoint.identity import Identity, Offsets
 from ottla.pipelines.checkpoint.next_batch import hole, shown
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.rejects.pending import PendingReject
-from ottla.pipelines.rejects.rejects import whole_part
+from ottla.pipelines.rejects.read_again import whole_part
 from ottla.pipelines.source.starting_offsets import starting_offsets
 from ottla.pipelines.target.commit_metadata import (
     CommitMetadata,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.pipelines.failures.cause import Cause
 from ottla.pipelines.failures.marks import UNKNOWN_ID
 from ottla.pipelines.registry.framed import MAX_MISSING, Framed
-from ottla.pipelines.rejects.rejects import read_range, whole_part
+from ottla.pipelines.rejects.read_again import read_range, whole_part
 from ottla.pipelines.source.framed_columns import looks_framed
 from ottla.pipelines.source.registry_schema import note_met
 from ottla.pipelines.spark.jvm.causes import causes_of
