@@ -39,6 +39,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]
         (["cluster", "start", "--port", "70000"], "must be 65535 or less, not 70000.", "--help"),
         (["produce", "t", "--timeout", "soon"], "must be a number, not 'soon'.", "--help"),
         (["journey", "t", "x"], "'PARTITION': must be a whole number, not 'x'.", "--help"),
+        (["topic", "trim", "t", "--to", "5"], "No such option: --to.\n", "topic trim --help"),
         (["journey", "t", "0", "-15"], "-15 is not an option, and a number without one", "--help"),
         (["serve", "--port", "9093"], "Did you mean --listen 127.0.0.1:PORT?", "--help"),
         (["consume", "t", "--from-beginning"], "Did you mean --from beginning", "--help"),

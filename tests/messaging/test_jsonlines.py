@@ -75,6 +75,7 @@ def test_short_form_that_a_person_writes() -> None:
     [
         (b"", "is not JSON"),
         (b"hello", "is not JSON"),
+        (b'{"value": x}', r"is not JSON: Expecting value \(column 11\)$"),
         (b"[1]", "is not a JSON object"),
         (b'{"key": "k"}', 'has no "value"'),
         (b'{"valu": 1}', "unknown field 'valu'; allowed are topic"),

@@ -16,6 +16,7 @@ from ottla.cli.failures import EXIT_BROKEN_PIPE, EXIT_INTERRUPTED, EXIT_USAGE, a
 from ottla.cli.output import OutputClosed, OutputFailed, discard_output, screen_of
 from ottla.cli.wrapping import print_failure
 from ottla.wording.errors import ReportedError
+from ottla.wording.nearest import nearest
 
 COMMANDS: Final = {
     "serve": "Run a broker until Ctrl-C or SIGTERM.",
@@ -226,6 +227,8 @@ def print_usage_error(error: click.ClickException, words: Sequence[str]) -> int:
     if extra and path == "ottla produce":
         meant = f"--file {extra[1]}"
     close = [meant] if meant else getattr(error, "possibilities", None)
+    if close and isinstance(error, click.NoSuchOption) and not meant:
+        close = alike(option, close)
     if close:
         quote = repr if isinstance(error, click.NoSuchCommand) else str
         question = " or ".join(map(quote, sorted(close)))
@@ -234,6 +237,13 @@ def print_usage_error(error: click.ClickException, words: Sequence[str]) -> int:
         message += "."
     print_failure(path, message, f"For help: {path} --help")
     return EXIT_USAGE
+
+
+def alike(option: str, close: Sequence[str]) -> list[str]:
+    """The one that is like this option without the dashes, which all options have."""
+    bare = {each.lstrip("-"): each for each in close}
+    found = nearest(option.lstrip("-"), bare)
+    return [] if found is None else [bare[found]]
 
 
 def joined_option(option: str, words: Sequence[str], context: Any) -> str | None:

@@ -98,6 +98,8 @@ def decode_record(line: bytes) -> Outgoing:
     """
     try:
         document = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise LineError(f"is not JSON: {error.msg} (column {error.colno})") from error
     except (ValueError, RecursionError) as error:
         raise LineError(f"is not JSON: {error}") from error
     if not isinstance(document, dict):

@@ -25,7 +25,7 @@ def test_brokers_that_do_not_exist(brokers: tuple[int, ...], name: str, message:
     with pytest.raises(Failed) as failure:
         check_exists(client, "broker", name)
     assert failure.value.message == message
-    assert failure.value.hint == f"For example: ottla config describe broker {min(brokers)}"
+    assert failure.value.hint == "To list the brokers: ottla cluster describe"
     check_exists(client, "broker", str(brokers[0]))
 
 

@@ -78,7 +78,7 @@ def check_exists(client: Client, kind: str, name: str) -> None:
         numbers = ", ".join(map(str, brokers))
         raise Failed(
             f"there is no broker {name!r}; there {'is' if len(brokers) == 1 else 'are'} {numbers}.",
-            f"For example: ottla config describe broker {brokers[0]}",
+            "To list the brokers: ottla cluster describe",
         )
 
 
