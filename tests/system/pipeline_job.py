@@ -40,7 +40,7 @@ from ottla.pipelines import (
     to_postgresql,
     topic,
 )
-from ottla.pipelines.progress import report
+from ottla.pipelines.progress.reporter import Reporter
 from ottla.pipelines.run.batch import BatchRunner
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.files.sink import FilesSink
@@ -222,15 +222,15 @@ class Moment:
 
     def between_batches(self) -> None:
         """When Spark is done with a batch and the group does not know it yet."""
-        progressed = report.Reporter.progressed
+        progressed = Reporter.progressed
 
-        def second(reporter: report.Reporter, text: str) -> None:
+        def second(reporter: Reporter, text: str) -> None:
             self.batches += "addBatch" in text
             if self.batches == self.nth:
                 self.act()
             progressed(reporter, text)
 
-        reporter_class: Any = report.Reporter
+        reporter_class: Any = Reporter
         reporter_class.progressed = second
 
     def _later(self, act: Callable[[Any], None]) -> None:

@@ -55,7 +55,7 @@ trigger = "1 second"
 SLOW_TO_STOP = """
 import pathlib, time
 
-from ottla.pipelines.progress.report import QueryReporter
+from ottla.pipelines.progress.query_reporter import QueryReporter
 
 PIPELINE = {{
     "source": {{"bootstrap_servers": "{bootstrap}", "topic": "{topic}", "schema": "n INT"}},

@@ -13,7 +13,7 @@ from ottla.pipelines.file.read import read_file
 from ottla.pipelines.program.pipeline import Pipeline
 from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.commits import Delivered
-from ottla.pipelines.progress.report import QueryReporter
+from ottla.pipelines.progress.query_reporter import QueryReporter
 from ottla.pipelines.progress.running_batch import RunningBatch
 from ottla.pipelines.progress.status import Lag, LagReader
 

@@ -19,7 +19,7 @@ from ottla.pipelines.program.ending import Ending
 from ottla.pipelines.program.session import Session
 from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.commits import Delivered
-from ottla.pipelines.progress.report import QueryReporter
+from ottla.pipelines.progress.query_reporter import QueryReporter
 from ottla.pipelines.progress.status import Lag
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from ottla.pipelines import PipelineError, report_progress, to_delta, topic
-from ottla.pipelines.progress import report
+from ottla.pipelines.progress import reporter as reporting
 from ottla.pipelines.progress.group import Group as KafkaGroup
 from ottla.pipelines.progress.group import GroupError
 from ottla.pipelines.progress.offset_metadata import OffsetMetadata, Run
-from ottla.pipelines.progress.report import QueryReporter, report_query
+from ottla.pipelines.progress.query_reporter import QueryReporter
+from ottla.pipelines.progress.report import report_query
 from ottla.pipelines.progress.requests import StopRequest, put_request
 from ottla.pipelines.progress.starting_run import new_run
 from ottla.pipelines.progress.status import read_status
@@ -341,7 +342,7 @@ class LateEvents:
 def late(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LateEvents, QueryReporter]]:
     query: Any = LateEvents()
     monkeypatch.setitem(QUERIES, query.id, query)
-    monkeypatch.setattr(report, "EXIT_WAIT_S", 0.2)
+    monkeypatch.setattr(reporting, "EXIT_WAIT_S", 0.2)
     group: Any = SimpleNamespace(
         name="g", bootstrap_servers="b:1", commit=query.commit, read_all=dict,
         companion=lambda _suffix: SimpleNamespace(read=lambda _partitions: {}, close=lambda: None),

@@ -9,7 +9,8 @@ from typing import Any
 from ottla.pipelines.errors import MostlyRejectedError, PipelineError
 from ottla.pipelines.program.snapshot import Snapshot
 from ottla.pipelines.progress.group import GroupError
-from ottla.pipelines.progress.report import REPORTERS, QueryReporter
+from ottla.pipelines.progress.query_reporter import QueryReporter
+from ottla.pipelines.progress.report import REPORTERS
 from ottla.pipelines.progress.running_batch import RunningBatch, read_running_batch
 from ottla.pipelines.progress.starting_run import StartingRun
 from ottla.pipelines.progress.status import LagReader
