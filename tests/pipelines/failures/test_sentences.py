@@ -184,6 +184,16 @@ KAFKA = "org.apache.kafka.common.errors."
             ["cannot write to /lake/flights (s3a://lake/flights: AccessDenied)"],
         ),
         (
+            [Cause("java.io.FileNotFoundException", "/cp/flights/offsets/.3.9e95.tmp (Read-only "
+                   "file system)")],
+            ["cannot write to /cp/flights/offsets (Read-only file system)"],
+        ),
+        (
+            [Cause("java.io.FileNotFoundException", "/lake/flights/day=1/part-0.parquet "
+                   "(Permission denied)")],
+            ["cannot write to /lake/flights (Permission denied)"],
+        ),
+        (
             [Cause("org.apache.spark.SparkException", "[TASK_WRITE_FAILED] Task failed while "
                    "writing rows to file:/small/t. SQLSTATE: 58030", "TASK_WRITE_FAILED"),
              Cause("java.io.IOException", "No space left on device")],

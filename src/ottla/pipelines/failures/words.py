@@ -19,6 +19,8 @@ DENIED: Final = (
     r"Access ?Denied|403 Forbidden|Operation not permitted"
 )
 
+_DENIED_FILE: Final = r"(/\S*)/[^/\s]+ \((?:Permission denied|Read-only file system)\)"
+
 
 def fields(found: Found) -> dict[str, str]:
     """Return the fields of a sentence: those of `About`, and of the cause.
@@ -150,12 +152,21 @@ def not_writable(found: Found) -> str:
     match = found.search(r"[Cc]annot create (\S+)")
     denied = found.search(DENIED)
     is_log = found.cause.condition == "DELTA_CANNOT_CREATE_LOG_PATH"
-    where = shown_location(match[1]) if match and is_log else found.about.target
+    where = shown_location(match[1]) if match and is_log else _denied_folder(found)
     why = f" ({_shorten(denied[0])})" if denied else ""
     return (
         f"Spark cannot write to {where}{why}. Check that the path exists, that "
         "it is a folder and that this user may write to it"
     )
+
+
+def _denied_folder(found: Found) -> str:
+    """Return the target, or the folder outside of it in which a file cannot be made: that of the
+    checkpoint, of the rejected rows, or Spark's own.
+    """
+    target, match = found.about.target, found.search(_DENIED_FILE)
+    folder = match[1] if match else target
+    return target if f"{folder}/".startswith(f"{target}/") else folder
 
 
 def memory(found: Found) -> str:

@@ -40,6 +40,9 @@ def test_a_file_is_replaced_as_a_whole_and_leaves_nothing_beside_it(
 
     assert files.read("a.json") == "two"
     assert files.names() == ["a.json"]
+    with pytest.raises(UnicodeEncodeError):  # as on a disk that is full: it is opened already
+        files.write("a.json", "\ud83d")
+    assert [entry.name for entry in (tmp_path / "folder").iterdir()] == ["a.json"]
     files.move("a.json", "kept/a.json")
     assert (files.read("a.json"), files.read("kept/a.json")) == (None, "two")
     files.delete("kept")

@@ -140,14 +140,20 @@ class Files:
         raw = self._system.getRawFileSystem()
         raw.mkdirs(self._path)
         part = raw.pathToFile(self._at(temporary))
-        stream = java_class(self._spark, "java.io.FileOutputStream")(part)
+        is_there = False
         try:
-            stream.write(bytearray(text.encode()))
-            stream.getFD().sync()
+            stream = java_class(self._spark, "java.io.FileOutputStream")(part)
+            try:
+                stream.write(bytearray(text.encode()))
+                stream.getFD().sync()
+            finally:
+                stream.close()
+            raw.delete(self._system.getChecksumFile(self._at(name)), False)
+            is_there = bool(raw.rename(self._at(temporary), self._at(name)))
         finally:
-            stream.close()
-        raw.delete(self._system.getChecksumFile(self._at(name)), False)
-        if not raw.rename(self._at(temporary), self._at(name)):
+            if not is_there:
+                part.delete()  # a disk stays full for hours, and a run beats all the time
+        if not is_there:
             raise OSError(f"{self.location}/{temporary} cannot be renamed to {name}")
 
     def delete(self, name: str) -> None:
