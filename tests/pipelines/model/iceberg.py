@@ -119,6 +119,9 @@ class _JavaTable:
     def properties(self) -> dict[str, str]:
         return self._seen.properties
 
+    def sortOrder(self) -> Any:  # noqa: N802
+        return SimpleNamespace(isSorted=lambda: False)
+
     def spec(self) -> Any:
         return SimpleNamespace(fields=list)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +40,8 @@ class Snapshot:
 class Java:
     """A table whose latest snapshot is the last one."""
 
+    is_sorted = False
+
     def __init__(self, *snapshots: Snapshot, **properties: str) -> None:
         self.all = snapshots
         self.words = {name.replace("_", "."): value for name, value in properties.items()}
@@ -54,6 +57,9 @@ class Java:
 
     def properties(self) -> dict[str, str]:
         return self.words
+
+    def sortOrder(self) -> Any:  # noqa: N802
+        return SimpleNamespace(isSorted=lambda: self.is_sorted)
 
 
 class Table(LoadedTable):
@@ -105,3 +111,19 @@ def test_a_name_may_mean_a_branch() -> None:
     assert branch_of("lake.db.tag_1") == ("lake.db", "tag_1")
     for name in ("lake.db.t", "lake.branch_dev", "lake.db.branches"):
         assert branch_of(name) is None
+
+
+def test_a_table_that_is_sorted_over_all_tasks_is_sampled() -> None:
+    for is_sorted, mode, of_session, is_sampled in (
+        (False, None, None, False),
+        (True, None, None, True),
+        (True, "hash", None, False),
+        (False, "range", None, True),
+        (False, "range", "none", False),
+        (False, None, "range", True),
+    ):
+        java = Java(Snapshot(1, None), **({"write_distribution-mode": mode} if mode else {}))
+        java.is_sorted = is_sorted
+        conf = SimpleNamespace(get=lambda *_, of_session=of_session: of_session)
+        session: Any = SimpleNamespace(conf=conf)
+        assert Table(java).is_sampled(session) is is_sampled

@@ -19,6 +19,8 @@ WRITTEN: Final = "ottla.written"
 _PICKED: Final = "source-snapshot-id"
 """What Iceberg gives to a snapshot of `cherrypick_snapshot` (SnapshotSummary)."""
 _PUBLISHES_LATER: Final = "write.wap.enabled"
+_DISTRIBUTION: Final = "write.distribution-mode"
+_DISTRIBUTION_OF_SESSION: Final = "spark.sql.iceberg.distribution-mode"
 MAX_SNAPSHOTS: Final = 1_000
 """How many snapshots are looked at, from the latest backwards."""
 _ICEBERG: Final = "org.apache.iceberg.spark"
@@ -70,6 +72,16 @@ class LoadedTable:
     def publishes_later(self) -> bool:
         """Tell whether a session may write beside what readers see, until it is published."""
         return bool(self._table.properties().get(_PUBLISHES_LATER) == "true")
+
+    def is_sampled(self, session: SparkSession) -> bool:
+        """Tell whether Spark computes the rows of an append twice: it sorts them over all tasks,
+        and takes a sample of them before that (SparkWriteConf.distributionMode).
+        """
+        of_session = session.conf.get(_DISTRIBUTION_OF_SESSION, None)
+        mode = of_session or self._table.properties().get(_DISTRIBUTION)
+        if mode is not None:
+            return str(mode).lower() == "range"
+        return bool(self._table.sortOrder().isSorted())
 
     @property
     def location(self) -> str:

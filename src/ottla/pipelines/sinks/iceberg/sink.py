@@ -330,10 +330,10 @@ class IcebergSink(Sink):
         # A frame that is no stream has the user's own session, and was compared just before.
         is_own = not is_same(session, self.spark)
         with settings_of(session, KEEPS_VALUES if is_own else {}):
-            self._write(frame, batch)
+            self._write(frame, batch, is_sampled=table.is_sampled(session))
         return self._find_written(batch, before, once=once)
 
-    def _write(self, frame: DataFrame, batch: Batch) -> None:
+    def _write(self, frame: DataFrame, batch: Batch, *, is_sampled: bool) -> None:
         if self._casts:
             frame = frame.withColumns(
                 {name: frame[name].cast(kind) for name, kind in self._casts.items()}
@@ -344,8 +344,14 @@ class IcebergSink(Sink):
         rows = frame
         if self._missing:
             rows = frame.selectExpr("*", *(_null(*one) for one in self._missing.items()))
-        writer = rows.writeTo(in_sql(self.table))
-        writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
+        # What is counted in a batch is counted each time that its rows are computed.
+        kept = rows.persist() if is_sampled else rows
+        try:
+            writer = kept.writeTo(in_sql(self.table))
+            writer.option(f"snapshot-property.{MARK}", batch.metadata).append()
+        finally:
+            if is_sampled:
+                kept.unpersist()
 
     def _find_written(self, batch: Batch, before: int | None, *, once: bool) -> int:
         """Return the number of the commit that holds a batch which was just written.
