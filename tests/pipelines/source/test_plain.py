@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from ottla.pipelines.source import parse as parse_module
+from ottla.pipelines.source import closer_look
 from ottla.pipelines.source.ddl import read_ddl
 from ottla.pipelines.source.parse import REASON, UNKNOWN, parse, read_schema, take_parsed
 from ottla.pipelines.source.plain import MAX_FIELDS, plain
+from ottla.pipelines.spark.jvm.plain_object import SETTING
 
 SCHEMA = (
     "id BIGINT, s STRING, dec DECIMAL(5,2), whole DECIMAL(3,0), at TIMESTAMP, day DATE, "
@@ -206,6 +209,13 @@ def _text(chance: random.Random, own: list[str]) -> str:
     return f"{{{comma.join(pairs)}}}{behind}"
 
 
+@contextmanager
+def setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    spark.conf.set(name, value)
+    yield
+    spark.conf.unset(name)
+
+
 def rows(spark: Any, schema: str, values: list[str], unknown_fields: Any = "keep") -> list[Any]:
     schemas = {"value": read_schema(schema, "schema")}
     data = [(number, value.encode()) for number, value in enumerate(values)]
@@ -224,10 +234,13 @@ def test_plain_texts_parse_as_with_a_closer_look(
     spark: Any, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = texts(schema, 3_000)
-    quick = rows(spark, schema, values)
-    monkeypatch.setattr(parse_module, "plain", lambda _: None)
-    for value, one, other in zip(values, quick, rows(spark, schema, values), strict=True):
-        assert one == other, value
+    at_once = rows(spark, schema, values)
+    with setting(spark, SETTING, "false"):
+        proved = rows(spark, schema, values)
+        monkeypatch.setattr(closer_look, "plain", lambda _: None)
+        looked_at = rows(spark, schema, values)
+    for value, *found in zip(values, at_once, proved, looked_at, strict=True):
+        assert found[0] == found[1] == found[2], value
 
 
 @pytest.mark.spark

@@ -16,18 +16,11 @@ from ottla.pipelines.source.ddl import DdlError, read_ddl
 from ottla.pipelines.source.fields import type_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType
 
     from ottla.pipelines.source.source import Source
 
-_MODULE: Final = "pyspark.sql.connect."
 _PLACE: Final = "Over Spark Connect, as in a declarative pipeline,"
-
-
-def is_connect(spark: SparkSession) -> bool:
-    """Tell whether a session is a client of a server of Spark Connect."""
-    return type(spark).__module__.startswith(_MODULE)
 
 
 def require_own_query(starting: Any, registry: Any) -> None:

@@ -5,7 +5,7 @@ A row that does not parse gets a reason, null where it parses. It never becomes 
 
 from __future__ import annotations
 
-import secrets
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.errors import PipelineError
@@ -14,22 +14,21 @@ from ottla.pipelines.source import debezium
 from ottla.pipelines.source import framed_columns as framing
 from ottla.pipelines.source.changed import changed_in_json, changed_in_text, written_in_json
 from ottla.pipelines.source.checks import checks
+from ottla.pipelines.source.closer_look import BROKEN, SAID, TEXT, TRAILING, closer_look
+from ottla.pipelines.source.closer_look import HALF_PAIR as HAS_HALF_PAIR
 from ottla.pipelines.source.debezium import SourceFormat
-from ottla.pipelines.source.fields import kind_of
 from ottla.pipelines.source.mismatches import name_mismatch
-from ottla.pipelines.source.plain import plain
-from ottla.pipelines.source.quick import is_quick
-from ottla.pipelines.source.surrogates import has_half_pair, has_texts
 from ottla.pipelines.source.unknown import (
     COLUMN,
     as_json,
-    looked_for,
     own_names,
     unknown_names,
     unknown_of,
 )
 from ottla.pipelines.source.words import HALF_PAIR, UnknownFields
 from ottla.pipelines.source.words import UNKNOWN as IS_UNKNOWN
+from ottla.pipelines.spark.jvm.plain_object import plain_object
+from ottla.pipelines.spark.jvm.required import is_connect
 from ottla.registry.registered import JSON
 
 if TYPE_CHECKING:
@@ -52,15 +51,10 @@ _CHANGED: Final = "_ottla_changed_"
 UNKNOWN: Final = "_ottla_unknown"
 """The column of the names of a value's fields that its schema lacks, null without any."""
 _KEPT: Final = "_ottla_kept"
-# What a closer look at an object has; it is null where that is not needed.
-_BROKEN: Final = "broken"
-_TRAILING: Final = "trailing"
-_HALF_PAIR: Final = "half_pair"
-_SAID: Final = "said"
-_TEXT: Final = "text"
+_READ: Final = "_ottla_read_"
+_RAW: Final = "_ottla_raw_"
+_THERE: Final = "_ottla_there_"
 _CORRUPT: Final = "_ottla_corrupt"
-# No record can hold this name by design or by chance.
-_END: Final = f"_ottla_{secrets.token_hex(8)}"
 
 
 def read_schema(schema: Any, name: str) -> DataType:
@@ -112,7 +106,67 @@ def parse(
     `unknown_fields`: those of a value that is a JSON object; UNKNOWN has their names.
     `source_format`: "debezium" for a value that is an event of Debezium.
     """
+    read = _read_at_once(raw, schemas) if source_format == "plain" else {}
+    left = _without_read(raw, read)
+    frame = _parse_left(left, schemas, name_fields, unknown_fields, source_format)
+    return _with_read(frame, schemas, read)
+
+
+def _read_at_once(raw: DataFrame, schemas: dict[str, Kind]) -> dict[str, Column]:
+    """Return the columns of the objects that need neither from_json nor a closer look.
+
+    Such a column is null where they do. Only a session with a JVM has them.
+    """
     from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+    from pyspark.sql.types import StructType
+
+    spark = raw.sparkSession
+    if is_connect(spark):
+        return {}
+    found = {
+        name: plain_object(spark, F.col(name), schema)
+        for name, schema in schemas.items()
+        if isinstance(schema, StructType)
+    }
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def _without_read(raw: DataFrame, read: dict[str, Column]) -> DataFrame:
+    """Return the rows with null instead of the bytes that are read at once, which are kept."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = {_READ + name: column for name, column in read.items()}
+    columns |= {_RAW + name: F.col(name) for name in read}
+    columns |= {_THERE + name: F.col(name).isNotNull() for name in read}
+    left = {name: F.when(F.col(_READ + name).isNull(), F.col(name)) for name in read}
+    return raw.withColumns(columns).withColumns(left) if read else raw
+
+
+def _with_read(frame: DataFrame, schemas: dict[str, Kind], read: Iterable[str]) -> DataFrame:
+    """Return the rows of `_parse_left` with the values that were read at once, and all bytes."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    columns = {
+        _PARSED + name: F.col(_PARSED + name).dropFields(_CORRUPT)
+        for name, schema in schemas.items()
+        if as_json_object(schema) is not None
+    }
+    for name in read:
+        columns[_PARSED + name] = F.coalesce(F.col(_READ + name), columns[_PARSED + name])
+        columns |= {name: F.col(_RAW + name), GIVEN + name: F.col(_THERE + name)}
+    # Spark Connect takes no empty dict.
+    return frame.withColumns(columns) if columns else frame
+
+
+def _parse_left(
+    raw: DataFrame,
+    schemas: dict[str, Kind],
+    name_fields: bool,
+    unknown_fields: UnknownFields,
+    source_format: SourceFormat,
+) -> DataFrame:
+    """Add the columns of `parse`; a parsed object still has the field of the corrupt record."""
+    from pyspark.sql import functions as F  # noqa: N812
 
     reason: Column = F.lit(None).cast("string")
     objects = {
@@ -123,14 +177,15 @@ def parse(
     # What is asked of the raw bytes is asked here, so that Spark does not carry them on.
     asked = {_PARSED + name: _parsed(name, schema) for name, schema in schemas.items()}
     for name in objects:
-        # In the projection of the parse, which Spark computes once: a later one would read each
-        # field of the object again.
+        # In the projection of the parse, whose equal parts Spark computes once.
         column = asked[_PARSED + name]
-        asked[_PARSED + name] = column.dropFields(_CORRUPT)
         asked[_FAILED + name] = column.isNull() | column[_CORRUPT].isNotNull()
     given = {GIVEN + name: F.col(name).isNotNull() for name in schemas}
     # All of a closer look at once: each step that Spark cannot compile costs a copy of the row.
-    looks = {_LOOK + name: _look(name, schemas[name], fields) for name, fields in objects.items()}
+    looks = {
+        _LOOK + name: closer_look(_data(name, schemas[name]), fields, names_unknown=name == "value")
+        for name, fields in objects.items()
+    }
     framed = {
         _FRAMING + name: framing.framing_fault(F.col(name), schema, name)
         for name, schema in schemas.items()
@@ -167,9 +222,9 @@ def _with_changed(frame: DataFrame, objects: dict[str, StructType]) -> tuple[Dat
 
     faults = {}
     for name, fields in objects.items():
-        text, parsed = F.col(_LOOK + name)[_TEXT], F.col(_PARSED + name)
+        text, parsed = F.col(_LOOK + name)[TEXT], F.col(_PARSED + name)
         if written_in_json(text, fields) is not None:
-            said = F.col(_LOOK + name)[_SAID]
+            said = F.col(_LOOK + name)[SAID]
             fault = changed_in_json(parsed, said, text, fields, name)
             faults[_CHANGED + name] = F.when(said.isNotNull(), fault)
     # Spark Connect takes no empty dict.
@@ -182,7 +237,7 @@ def _with_unknown(frame: DataFrame, fields: StructType, unknown_fields: UnknownF
     from pyspark.sql import functions as F  # noqa: N812
 
     look = F.col(f"{_LOOK}value")
-    text = look[_TEXT]
+    text = look[TEXT]
     own = own_names(look, fields)
     frame = frame.withColumns(own) if own else frame
     names = unknown_names(look, text, fields)
@@ -287,61 +342,6 @@ def _from_json(column: Column, schema: DataType) -> Column:
     return F.from_json(column.cast("string"), with_corrupt, options)
 
 
-def _look(name: str, schema: Kind, fields: StructType) -> Column:
-    """Return a closer look at a JSON object, null for a plain text, which needs none."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    data = _data(name, schema)
-    text = data.cast("string")
-    kind = kind_of(fields)
-    # The text itself: without it here Spark would carry the data of all records on.
-    found = {
-        _TEXT: text,
-        _BROKEN: ~F.is_valid_utf8(text),
-        _TRAILING: _has_trailing(data),
-        _HALF_PAIR: has_half_pair(text) if has_texts(kind) else F.lit(False),
-    }
-    said = written_in_json(text, fields)
-    if said is not None:
-        found[_SAID] = said
-    if name == "value":
-        found |= looked_for(text, fields)
-    whole = F.struct(*[column.alias(part) for part, column in found.items()])
-    expression = plain(kind)
-    if expression is None:
-        return whole
-    is_plain = F.is_valid_utf8(text) & text.rlike(expression)
-    if not isinstance(schema, Framed):
-        quick = is_quick(_parsed(name, schema), text, fields)
-        if quick is not None:
-            is_plain = (~_may_have_trailing(data) & quick) | is_plain
-    return F.when(is_plain, F.lit(None)).otherwise(whole)
-
-
-def _may_have_trailing(column: Column) -> Column:
-    """Tell whether text may follow the JSON object: a single '}' in the last byte ends it."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    start = F.substring(column, F.lit(1), F.length(column) - 1)
-    return F.contains(start, F.lit(b"}")) | (F.substring(column, -1, 1) != F.lit(b"}"))
-
-
-def _has_trailing(column: Column) -> Column:
-    """Tell whether text follows the JSON object: from_json stops at the object's end.
-
-    Where text may follow, the object is read once more as the first of exactly two elements of an
-    array: text that closes the array or adds elements to it changes their number.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    more = _may_have_trailing(column)
-    array = F.concat(F.lit("["), column.cast("string"), F.lit(f',{{"{_END}":true}}]'))
-    elements = F.from_json(array, f"array<struct<{_END}: boolean>>")
-    whole = (F.size(elements) == 2) & elements[1][_END]
-    # CASE, not AND: Spark evaluates what occurs twice in an AND's right side for every row.
-    return F.when(more, ~F.coalesce(whole, F.lit(False))).otherwise(F.lit(False))
-
-
 def _faults(name: str, schema: Kind, *, name_fields: bool) -> list[tuple[Column, Column]]:
     """Return what can be wrong with a key or value, each with the words for it."""
     from pyspark.sql import functions as F  # noqa: N812
@@ -400,8 +400,8 @@ def _object_faults(
     if name_fields:
         words = F.coalesce(name_mismatch(column, _text(data), fields, name), words)
     return [
-        (F.col(_FAILED + name) | look[_BROKEN], words),
-        (look[_TRAILING], F.lit(f"{name} has more text after its JSON object")),
-        (look[_HALF_PAIR], F.lit(f"{name} {HALF_PAIR}")),
+        (F.col(_FAILED + name) | look[BROKEN], words),
+        (look[TRAILING], F.lit(f"{name} has more text after its JSON object")),
+        (look[HAS_HALF_PAIR], F.lit(f"{name} {HALF_PAIR}")),
         *[(fails(column), F.lit(words)) for fails, words in checks(fields, name)],
     ]

@@ -54,7 +54,7 @@ from ottla.pipelines.source.starting_offsets import read_starting
 from ottla.pipelines.source.unknown import COLUMN
 from ottla.pipelines.source.watch import watch_rejects
 from ottla.pipelines.source.words import UNKNOWN_FIELDS, UnknownFields
-from ottla.pipelines.spark.jvm.required import require_jvm
+from ottla.pipelines.spark.jvm.required import is_connect, require_jvm
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -142,7 +142,7 @@ def topic(
     source = replace(source, **_checked_rows(source, max_rows, rejects, tombstones))
     source = replace(source, unknown_fields=_checked_unknown(source, unknown_fields))
     source = _checked_format(source, source_format, truncate, tombstones)
-    if connect.is_connect(spark):
+    if is_connect(spark):
         connect.require_all_rows(source)
         return rows_of(_stream(spark, source), source, counts=False)
     keep(source)
@@ -154,7 +154,7 @@ def topic(
 def _require_session(spark: SparkSession, starting: Any, registry: Any) -> None:
     """Raise PipelineError unless the session gives what these arguments ask of it."""
     require_pyspark()
-    if connect.is_connect(spark):
+    if is_connect(spark):
         connect.require_own_query(starting, registry)
     else:
         require_jvm(spark)
@@ -296,7 +296,7 @@ def _schema(
 ) -> DataType | Framed:
     argument = "key_schema" if column == "key" else "schema"
     if not is_wanted(schema):
-        if isinstance(schema, str) and connect.is_connect(spark):
+        if isinstance(schema, str) and is_connect(spark):
             schema = connect.read_schema_text(schema, argument)
         return read_schema(schema, argument)
     if registry is None:

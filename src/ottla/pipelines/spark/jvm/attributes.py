@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
 LEADING: Final = ("_jvm", "_jsparkSession")
@@ -24,6 +25,21 @@ def java_session(spark: SparkSession) -> Any:
 def java_frame(frame: DataFrame) -> Any:
     """Return the JVM's DataFrame."""
     return frame._jdf
+
+
+def java_column(column: Column) -> Any:
+    """Return the JVM's Column."""
+    return column._jc
+
+
+def java_context(context: SparkContext) -> Any:
+    """Return the JVM's JavaSparkContext, None after it was stopped."""
+    return context._jsc
+
+
+def temporary_folder(context: SparkContext) -> Path:
+    """Return the folder of a context in the driver, which is removed when it stops."""
+    return Path(context._temp_dir)
 
 
 def java_query(query: StreamingQuery) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.pipelines.spark.jvm.attributes import gateway, java_class
+from ottla.pipelines.spark.jvm.attributes import gateway, java_class, java_context
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ def submitted_settings() -> dict[str, str]:
 
 def is_stopped(spark: SparkSession) -> bool:
     """Tell whether the program stopped its session."""
-    return spark.sparkContext._jsc is None
+    return java_context(spark.sparkContext) is None
 
 
 def class_path(spark: SparkSession) -> str:

@@ -16,11 +16,17 @@ from ottla.pipelines.spark.jvm.delta_log import DELTA_LOG
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_CONNECT: Final = "pyspark.sql.connect."
 _NEEDED: Final = (
     "Ottla's pipelines call the JVM of Spark's driver, so they need a classic session of PySpark "
     "in the driver's process, such as ottla.pipelines.session() starts where SPARK_REMOTE is not "
     "set"
 )
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether a session is a client of a server of Spark Connect."""
+    return type(spark).__module__.startswith(_CONNECT)
 
 
 def require_jvm(spark: SparkSession) -> None:
@@ -29,7 +35,7 @@ def require_jvm(spark: SparkSession) -> None:
     from pyspark.errors import PySparkException
 
     kind = f"{type(spark).__module__}.{type(spark).__qualname__}"
-    if kind.startswith("pyspark.sql.connect."):
+    if is_connect(spark):
         raise PipelineError(f"This is a session of Spark Connect ({kind}). {_NEEDED}")
     for name in LEADING:
         try:
