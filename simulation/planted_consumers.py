@@ -14,7 +14,7 @@ from ottla.coordinator.shared_append import SharedAppend
 from ottla.groups.consumer import departure, heartbeat, reconcile
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.shard import ConsumerGroupShard
-from ottla.groups.consumer.stored import GroupKey
+from ottla.groups.newer_stored import GroupKey
 from ottla.groups.offsets import commit
 from ottla.protocol.errors import ErrorCode
 from simulation.pace import Pace

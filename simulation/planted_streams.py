@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from ottla.groups.newer_stored import GroupKey
 from ottla.groups.offsets import commit
 from ottla.groups.streams import (
     departure,
@@ -23,7 +24,7 @@ from ottla.groups.streams.member import LEAVE_STATIC_EPOCH, Member
 from ottla.groups.streams.offsets import NO_TASK_OFFSETS, MemberTaskOffsets
 from ottla.groups.streams.shard import StreamsGroupShard
 from ottla.groups.streams.sticky import _Assignor
-from ottla.groups.streams.stored import NOT_DESCRIBED, GroupKey, GroupValue, StreamsRecord
+from ottla.groups.streams.stored import NOT_DESCRIBED, GroupValue, StreamsRecord
 from ottla.groups.streams.tasks import NO_TASKS
 from ottla.groups.streams.timers import forget
 from ottla.groups.streams.written import undescribable_record

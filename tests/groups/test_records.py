@@ -11,8 +11,9 @@ from ottla.groups.classic.requests import JoinRequest, JoinResult, LeavingMember
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.consumer.step import SessionExpired
-from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, MemberKey
+from ottla.groups.consumer.stored import ConsumerRecord
 from ottla.groups.consumer.topics import Topic, Topics
+from ottla.groups.newer_stored import GroupKey, MemberKey
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.offsets.fetch import NO_MEMBER, FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest

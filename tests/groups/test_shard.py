@@ -58,15 +58,10 @@ from ottla.groups.consumer.member import MemberState, partitions_of
 from ottla.groups.consumer.requests import HeartbeatRequest as ConsumerHeartbeat
 from ottla.groups.consumer.requests import HeartbeatResult as ConsumerHeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings
-from ottla.groups.consumer.stored import (
-    CurrentValue,
-    GroupValue,
-    MemberValue,
-    TargetEpochValue,
-    TargetValue,
-)
+from ottla.groups.consumer.stored import CurrentValue, GroupValue, MemberValue, TargetValue
 from ottla.groups.consumer.topics import Topic, Topics
 from ottla.groups.embedded_protocol import read_assignment, write_assignment
+from ottla.groups.newer_stored import TargetEpochValue
 from ottla.groups.offsets.commit import CommitRequest, OffsetToCommit
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.records import decode, encode

@@ -20,15 +20,7 @@ from ottla.groups.consumer.departure import group_removal
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import ClassicMetadata, Member, MemberState
 from ottla.groups.consumer.settings import ConsumerGroupSettings
-from ottla.groups.consumer.stored import (
-    ConsumerRecord,
-    GroupKey,
-    GroupValue,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
-    TargetValue,
-)
+from ottla.groups.consumer.stored import ConsumerRecord, GroupValue, TargetValue
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, member_record
 from ottla.groups.embedded_protocol import (
@@ -37,6 +29,7 @@ from ottla.groups.embedded_protocol import (
     read_version,
     write_assignment,
 )
+from ottla.groups.newer_stored import GroupKey, TargetEpochKey, TargetEpochValue, TargetKey
 from ottla.groups.records import Record
 from ottla.groups.stored import CoordinatorRecord, GroupMetadataKey
 from ottla.groups.subscription import CONSUMER_PROTOCOL_TYPE

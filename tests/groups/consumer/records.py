@@ -7,18 +7,20 @@ from hypothesis import strategies as st
 from ottla.groups.consumer.member import ClassicMetadata
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     RegexKey,
     RegexValue,
+    TargetValue,
+)
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
-    TargetValue,
 )
 
 texts = st.text(max_size=20).filter(lambda text: not any("\ud800" <= c <= "\udfff" for c in text))

@@ -10,7 +10,8 @@ from ottla.groups.consumer.heartbeat import heartbeat
 from ottla.groups.consumer.large import MAX_AT_ONCE, is_large
 from ottla.groups.consumer.record_format import encode
 from ottla.groups.consumer.requests import HeartbeatRequest
-from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, RegexKey, RegexValue
+from ottla.groups.consumer.stored import ConsumerRecord, RegexKey, RegexValue
+from ottla.groups.newer_stored import GroupKey
 
 
 def request(member: str, epoch: int, **changes: Any) -> HeartbeatRequest:

@@ -18,14 +18,13 @@ from ottla.groups.consumer.requests import HeartbeatRequest
 from ottla.groups.consumer.shard import ConsumerGroupShard
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
-    GroupKey,
-    MemberKey,
     MemberValue,
     PartitionMetadataKey,
     PartitionMetadataValue,
     RegexKey,
     RegexValue,
 )
+from ottla.groups.newer_stored import GroupKey, MemberKey
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NAMES = "abcd"

@@ -21,22 +21,24 @@ from ottla.groups.consumer.record_format import (
 )
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
     Key,
-    MemberKey,
     MemberValue,
     PartitionMetadataKey,
     PartitionMetadataValue,
     RegexKey,
     RegexValue,
+    TargetValue,
+    Value,
+)
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
-    TargetValue,
-    Value,
 )
 
 ONE = UUID(int=1)

@@ -12,8 +12,9 @@ from tests.turns import calls_of
 from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.regexes import MAX_GROUP_REGEXES, resolved
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
-from ottla.groups.consumer.stored import ConsumerRecord, GroupKey, RegexKey, RegexValue
+from ottla.groups.consumer.stored import ConsumerRecord, RegexKey, RegexValue
 from ottla.groups.consumer.subscription import Change, subscribed_names
+from ottla.groups.newer_stored import GroupKey
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

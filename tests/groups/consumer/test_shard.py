@@ -36,9 +36,9 @@ from ottla.groups.consumer.stored import (
     CurrentValue,
     GroupValue,
     MemberValue,
-    TargetEpochValue,
     TargetValue,
 )
+from ottla.groups.newer_stored import TargetEpochValue
 from ottla.protocol.errors import ApiError
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("transcripts/*.txt"))

@@ -5,20 +5,22 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tests.groups.consumer.records import int32, int64, maybe, names, partition, targets, texts
 
-from ottla.groups.share.stored import (
+from ottla.groups.newer_stored import (
     CurrentKey,
-    CurrentValue,
     GroupKey,
-    GroupValue,
     MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
+from ottla.groups.share.stored import (
+    CurrentValue,
+    GroupValue,
     MemberValue,
     ShareRecord,
     StatesKey,
     StatesValue,
     StateTopic,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
 )
 

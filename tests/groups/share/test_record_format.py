@@ -10,6 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.groups.share.records import records
 
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.groups.records import decode as decode_any
 from ottla.groups.records import encode as encode_any
 from ottla.groups.share.record_format import (
@@ -21,20 +29,14 @@ from ottla.groups.share.record_format import (
     encode_value,
 )
 from ottla.groups.share.stored import (
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
     Key,
-    MemberKey,
     MemberValue,
     ShareRecord,
     StatesKey,
     StatesValue,
     StateTopic,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
     Value,
 )

@@ -11,13 +11,14 @@ from tests.groups.test_records import World as OtherWorld
 from tests.groups.test_records import refusal
 
 from ottla.groups.consumer.step import SessionExpired
+from ottla.groups.newer_stored import MemberKey
 from ottla.groups.offsets.fetch import FetchingMember
 from ottla.groups.offsets.transactional_commit import TransactionalCommitRequest
 from ottla.groups.settings import GroupSettings
 from ottla.groups.share import shard
 from ottla.groups.share.administration import begin_removal, states_answered
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
-from ottla.groups.share.stored import MemberKey, ShareRecord
+from ottla.groups.share.stored import ShareRecord
 from ottla.groups.step import Step
 from ottla.protocol.errors import ApiError, ErrorCode
 from ottla.shards.step import ProducerEpoch, SetTimer

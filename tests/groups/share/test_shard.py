@@ -36,6 +36,7 @@ from tests.groups.consumer.test_shard import milliseconds, partitions_in
 from tests.groups.consumer.world import START_MS, named
 from tests.groups.share.world import World, stored
 
+from ottla.groups.newer_stored import TargetEpochValue
 from ottla.groups.share.administration import (
     alter_offsets,
     begin_offset_removal,
@@ -53,7 +54,6 @@ from ottla.groups.share.stored import (
     ShareRecord,
     StatesValue,
     StateTopics,
-    TargetEpochValue,
     TargetValue,
 )
 from ottla.protocol.errors import ApiError

@@ -5,18 +5,20 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from tests.groups.consumer.records import int32, int64, maybe, partition, texts
 
-from ottla.groups.streams.member import Endpoint
-from ottla.groups.streams.stored import (
+from ottla.groups.newer_stored import (
     CurrentKey,
-    CurrentValue,
     GroupKey,
-    GroupValue,
     MemberKey,
-    MemberValue,
-    StreamsRecord,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
+)
+from ottla.groups.streams.member import Endpoint
+from ottla.groups.streams.stored import (
+    CurrentValue,
+    GroupValue,
+    MemberValue,
+    StreamsRecord,
     TargetValue,
     TopologyKey,
     TopologyValue,

@@ -11,6 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.groups.streams.records import records
 
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.groups.records import decode as decode_any
 from ottla.groups.records import encode as encode_any
 from ottla.groups.streams.member import Endpoint
@@ -22,17 +30,11 @@ from ottla.groups.streams.record_format import (
     encode_value,
 )
 from ottla.groups.streams.stored import (
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
     Key,
-    MemberKey,
     MemberValue,
     StreamsRecord,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
     TopologyKey,
     TopologyValue,

@@ -33,6 +33,7 @@ from tests.groups.consumer.test_shard import milliseconds
 from tests.groups.consumer.world import START_MS
 from tests.groups.streams.world import COUNTS, PLAIN, STATEFUL, World, stored
 
+from ottla.groups.newer_stored import TargetEpochValue
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.streams.step import FirstAssignmentDue
@@ -41,7 +42,6 @@ from ottla.groups.streams.stored import (
     GroupValue,
     MemberValue,
     StreamsRecord,
-    TargetEpochValue,
     TargetValue,
     TopologyValue,
 )

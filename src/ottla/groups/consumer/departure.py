@@ -12,19 +12,12 @@ from ottla.groups.consumer.noted import note_gone, who_is
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.settings import ConsumerGroupSettings
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired, Step, TimerEvent
-from ottla.groups.consumer.stored import (
-    ConsumerRecord,
-    GroupKey,
-    GroupValue,
-    PartitionMetadataKey,
-    RegexKey,
-    TargetEpochKey,
-    TargetEpochValue,
-)
+from ottla.groups.consumer.stored import ConsumerRecord, GroupValue, PartitionMetadataKey, RegexKey
 from ottla.groups.consumer.timers import forget
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, removal_records
 from ottla.groups.history.events import Cause, Why
+from ottla.groups.newer_stored import GroupKey, TargetEpochKey, TargetEpochValue
 from ottla.protocol.errors import ApiError, ErrorCode
 
 

@@ -14,7 +14,6 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from enum import Enum
-from typing import Final
 from uuid import UUID
 
 from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, Partitions
@@ -22,25 +21,24 @@ from ottla.groups.consumer.member import NO_OWNED, Member, MemberState
 from ottla.groups.consumer.reconcile import NO_OWNER
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     PartitionMetadataKey,
     RegexKey,
     RegexValue,
+    TargetValue,
+)
+from ottla.groups.newer_stored import (
+    FIRST_EPOCH,
+    NO_EPOCH,
+    CurrentKey,
+    GroupKey,
+    MemberKey,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
-    TargetValue,
 )
-
-FIRST_EPOCH: Final = 1
-"""Of a group that nobody has joined yet, so that no member is in epoch 0 for long."""
-NO_EPOCH: Final = -1
-"""Of the targets of a group that has none."""
 
 
 class GroupState(Enum):

@@ -29,10 +29,8 @@ from ottla.groups.consumer.requests import NOT_GIVEN, HeartbeatRequest, Heartbea
 from ottla.groups.consumer.step import Step
 from ottla.groups.consumer.stored import (
     ConsumerRecord,
-    GroupKey,
     GroupValue,
     PartitionMetadataKey,
-    TargetKey,
     TargetValue,
 )
 from ottla.groups.consumer.subscription import Change, changes_assignor, subscribed_names
@@ -40,6 +38,7 @@ from ottla.groups.consumer.target import compute_target, may_assign
 from ottla.groups.consumer.timers import await_heartbeat, await_revocation, forget
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.consumer.written import current_record, member_record, removal_records
+from ottla.groups.newer_stored import GroupKey, TargetKey
 from ottla.protocol.errors import ApiError, ErrorCode
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from ottla.groups.consumer.assignors.spec import NO_PARTITIONS
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.step import Step
-from ottla.groups.consumer.stored import ConsumerRecord, TargetKey, TargetValue
+from ottla.groups.consumer.stored import ConsumerRecord, TargetValue
 from ottla.groups.consumer.subscription import Change, subscribed_names
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import (
@@ -25,6 +25,7 @@ from ottla.groups.history.events import (
     Who,
     Why,
 )
+from ottla.groups.newer_stored import TargetKey
 
 MAX_TOLD: Final = 6
 """Topics; one more than are shown, so that it is known that there are more."""

@@ -29,26 +29,28 @@ from uuid import UUID
 from ottla.groups.consumer.assignors.spec import Partitions, java_order
 from ottla.groups.consumer.member import ClassicMetadata, OwnedPartitions
 from ottla.groups.consumer.stored import (
-    NO_TIMESTAMP,
     ConsumerRecord,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
     Key,
-    MemberKey,
     MemberValue,
     PartitionMetadataKey,
     PartitionMetadataValue,
     RegexKey,
     RegexValue,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
     Value,
 )
 from ottla.groups.newer_records import NewerRecords
+from ottla.groups.newer_stored import (
+    NO_TIMESTAMP,
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.shards.encoding import Reader, Writer
 
 KEY_KINDS: Final[dict[int, type[Key]]] = {

@@ -16,14 +16,9 @@ from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.noted import note_regexes
 from ottla.groups.consumer.step import Step
-from ottla.groups.consumer.stored import (
-    ConsumerRecord,
-    GroupKey,
-    GroupValue,
-    RegexKey,
-    RegexValue,
-)
+from ottla.groups.consumer.stored import ConsumerRecord, GroupValue, RegexKey, RegexValue
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.newer_stored import GroupKey
 from ottla.protocol.errors import ApiError, ErrorCode
 
 MIN_INTERVAL_MS: Final = 10_000

@@ -12,9 +12,10 @@ from ottla.groups.consumer.large import is_large
 from ottla.groups.consumer.member import JOIN_EPOCH
 from ottla.groups.consumer.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.consumer.step import Step, TimerEvent
-from ottla.groups.consumer.stored import ConsumerRecord, GroupKey
+from ottla.groups.consumer.stored import ConsumerRecord
 from ottla.groups.consumer.timers import loaded
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.newer_stored import GroupKey
 from ottla.protocol.errors import ApiError, ErrorCode
 
 NEWEST_VERSION = 1

@@ -10,12 +10,14 @@ from typing import NamedTuple, TypeAlias
 
 from ottla.groups.consumer.assignors.spec import Partitions
 from ottla.groups.consumer.member import ClassicMetadata, OwnedPartitions
-
-NO_TIMESTAMP = 0
-
-
-class GroupKey(NamedTuple):
-    group: str
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 
 
 class GroupValue(NamedTuple):
@@ -36,11 +38,6 @@ class PartitionMetadataValue(NamedTuple):
     """That there is such a record. The next change removes it; its content no longer counts."""
 
 
-class MemberKey(NamedTuple):
-    group: str
-    member: str
-
-
 class MemberValue(NamedTuple):
     """ConsumerGroupMemberMetadata: what a member says of itself."""
 
@@ -56,31 +53,10 @@ class MemberValue(NamedTuple):
     classic: ClassicMetadata | None = None
 
 
-class TargetEpochKey(NamedTuple):
-    group: str
-
-
-class TargetEpochValue(NamedTuple):
-    """ConsumerGroupTargetAssignmentMetadata: the epoch that all targets are for, and when."""
-
-    epoch: int
-    timestamp_ms: int = NO_TIMESTAMP
-
-
-class TargetKey(NamedTuple):
-    group: str
-    member: str
-
-
 class TargetValue(NamedTuple):
     """ConsumerGroupTargetAssignmentMember: what a member is to have."""
 
     partitions: Partitions
-
-
-class CurrentKey(NamedTuple):
-    group: str
-    member: str
 
 
 class CurrentValue(NamedTuple):

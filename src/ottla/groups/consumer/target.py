@@ -12,13 +12,7 @@ from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, GroupSpec, Membe
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.member import Member
 from ottla.groups.consumer.settings import ASSIGNORS
-from ottla.groups.consumer.stored import (
-    ConsumerRecord,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
-    TargetValue,
-)
+from ottla.groups.consumer.stored import ConsumerRecord, TargetValue
 from ottla.groups.consumer.subscription import (
     Change,
     is_homogeneous,
@@ -27,6 +21,7 @@ from ottla.groups.consumer.subscription import (
     subscribed_names,
 )
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.newer_stored import TargetEpochKey, TargetEpochValue, TargetKey
 
 
 class NewTarget(NamedTuple):

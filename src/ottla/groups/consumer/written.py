@@ -3,14 +3,8 @@
 from __future__ import annotations
 
 from ottla.groups.consumer.member import Member
-from ottla.groups.consumer.stored import (
-    ConsumerRecord,
-    CurrentKey,
-    CurrentValue,
-    MemberKey,
-    MemberValue,
-    TargetKey,
-)
+from ottla.groups.consumer.stored import ConsumerRecord, CurrentValue, MemberValue
+from ottla.groups.newer_stored import CurrentKey, MemberKey, keys_of_member
 
 
 def member_record(group: str, member: Member) -> ConsumerRecord:
@@ -42,9 +36,5 @@ def current_record(group: str, member: Member) -> ConsumerRecord:
 
 
 def removal_records(group: str, member_id: str) -> list[ConsumerRecord]:
-    """A member is gone. Kafka's replay wants this order."""
-    return [
-        ConsumerRecord(CurrentKey(group, member_id), None),
-        ConsumerRecord(TargetKey(group, member_id), None),
-        ConsumerRecord(MemberKey(group, member_id), None),
-    ]
+    """A member is gone."""
+    return [ConsumerRecord(key, None) for key in keys_of_member(group, member_id)]

@@ -6,12 +6,13 @@ from collections import Counter
 
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import Cause, Why
+from ottla.groups.newer_stored import TargetEpochKey, TargetEpochValue
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
 from ottla.groups.share.noted import note_gone, who_is
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.step import Step
-from ottla.groups.share.stored import ShareRecord, TargetEpochKey, TargetEpochValue
+from ottla.groups.share.stored import ShareRecord
 from ottla.groups.share.timers import forget
 from ottla.groups.share.written import group_record, removal_records
 from ottla.protocol.errors import ApiError, ErrorCode

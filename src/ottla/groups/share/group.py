@@ -8,32 +8,30 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import Enum
-from typing import Final
 
 from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, Partitions
 from ottla.groups.consumer.member import MemberState
+from ottla.groups.newer_stored import (
+    FIRST_EPOCH,
+    NO_EPOCH,
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.groups.share.member import Member
 from ottla.groups.share.stored import (
     NO_STATES,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     ShareRecord,
     StatesKey,
     StatesValue,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
 )
-
-FIRST_EPOCH: Final = 1
-"""Of a group that nobody has joined yet, so that no member is in epoch 0 for long."""
-NO_EPOCH: Final = -1
-"""Of the targets of a group that has none."""
 
 
 class GroupState(Enum):

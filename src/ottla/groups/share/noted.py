@@ -16,10 +16,11 @@ from ottla.groups.history.events import (
     Who,
     Why,
 )
+from ottla.groups.newer_stored import TargetKey
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
 from ottla.groups.share.step import Step
-from ottla.groups.share.stored import ShareRecord, TargetKey, TargetValue
+from ottla.groups.share.stored import ShareRecord, TargetValue
 
 
 def who_is(member: Member) -> Who:

@@ -32,23 +32,25 @@ from ottla.groups.consumer.record_format import (
     write_strings,
 )
 from ottla.groups.newer_records import NewerRecords
-from ottla.groups.share.stored import (
+from ottla.groups.newer_stored import (
     NO_TIMESTAMP,
     CurrentKey,
-    CurrentValue,
     GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
+from ottla.groups.share.stored import (
+    CurrentValue,
     GroupValue,
     Key,
-    MemberKey,
     MemberValue,
     ShareRecord,
     StatesKey,
     StatesValue,
     StateTopic,
     StateTopics,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
     Value,
 )

@@ -14,6 +14,7 @@ from uuid import UUID
 from ottla.groups.consumer.step import SessionExpired
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import Cause, Why
+from ottla.groups.newer_stored import GroupKey
 from ottla.groups.share import administration, departure, requests, state_partitions
 from ottla.groups.share.describe import DescribedShareGroup, describe
 from ottla.groups.share.group import ShareGroup
@@ -23,7 +24,7 @@ from ottla.groups.share.member import JOIN_EPOCH, LEAVE_EPOCH
 from ottla.groups.share.noted import who_is
 from ottla.groups.share.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.share.step import Step
-from ottla.groups.share.stored import GroupKey, ShareRecord
+from ottla.groups.share.stored import ShareRecord
 from ottla.groups.share.timers import loaded
 from ottla.groups.share.written import states_record
 from ottla.protocol.errors import ApiError, ErrorCode

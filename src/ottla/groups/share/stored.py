@@ -11,12 +11,14 @@ from typing import NamedTuple, TypeAlias
 from uuid import UUID
 
 from ottla.groups.consumer.assignors.spec import Partitions
-
-NO_TIMESTAMP = 0
-
-
-class GroupKey(NamedTuple):
-    group: str
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 
 
 class GroupValue(NamedTuple):
@@ -25,11 +27,6 @@ class GroupValue(NamedTuple):
     epoch: int
     metadata_hash: int = 0
     """Of the subscribed topics; another one bumps the epoch."""
-
-
-class MemberKey(NamedTuple):
-    group: str
-    member: str
 
 
 class MemberValue(NamedTuple):
@@ -42,31 +39,10 @@ class MemberValue(NamedTuple):
     """Sorted."""
 
 
-class TargetEpochKey(NamedTuple):
-    group: str
-
-
-class TargetEpochValue(NamedTuple):
-    """ShareGroupTargetAssignmentMetadata: the epoch that all targets are for, and when."""
-
-    epoch: int
-    timestamp_ms: int = NO_TIMESTAMP
-
-
-class TargetKey(NamedTuple):
-    group: str
-    member: str
-
-
 class TargetValue(NamedTuple):
     """ShareGroupTargetAssignmentMember: what a member is to read."""
 
     partitions: Partitions
-
-
-class CurrentKey(NamedTuple):
-    group: str
-    member: str
 
 
 class CurrentValue(NamedTuple):

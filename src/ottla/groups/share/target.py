@@ -11,16 +11,11 @@ from uuid import UUID
 
 from ottla.groups.consumer.assignors.spec import NO_PARTITIONS, GroupSpec, MemberSpec, Partitions
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.newer_stored import TargetEpochKey, TargetEpochValue, TargetKey
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
 from ottla.groups.share.simple import assign
-from ottla.groups.share.stored import (
-    ShareRecord,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
-    TargetValue,
-)
+from ottla.groups.share.stored import ShareRecord, TargetValue
 
 
 class NewTarget(NamedTuple):

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    keys_of_member,
+)
 from ottla.groups.share.group import ShareGroup
 from ottla.groups.share.member import Member
 from ottla.groups.share.stored import (
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     ShareRecord,
     StatesKey,
     StatesValue,
-    TargetEpochKey,
-    TargetKey,
 )
 
 
@@ -41,12 +43,8 @@ def states_record(group: str, states: StatesValue) -> ShareRecord:
 
 
 def removal_records(group: str, member_id: str) -> list[ShareRecord]:
-    """A member is gone. Kafka's replay wants this order."""
-    return [
-        ShareRecord(CurrentKey(group, member_id), None),
-        ShareRecord(TargetKey(group, member_id), None),
-        ShareRecord(MemberKey(group, member_id), None),
-    ]
+    """A member is gone."""
+    return [ShareRecord(key, None) for key in keys_of_member(group, member_id)]
 
 
 def group_removal(group: ShareGroup) -> list[ShareRecord]:

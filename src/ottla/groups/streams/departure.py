@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ottla.groups.history.events import Why
+from ottla.groups.newer_stored import TargetEpochKey, TargetEpochValue
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import LEAVE_STATIC_EPOCH, Member
 from ottla.groups.streams.noted import note_gone
 from ottla.groups.streams.requests import HeartbeatRequest, HeartbeatResult
 from ottla.groups.streams.step import Step
-from ottla.groups.streams.stored import StreamsRecord, TargetEpochKey, TargetEpochValue
+from ottla.groups.streams.stored import StreamsRecord
 from ottla.groups.streams.timers import forget
 from ottla.groups.streams.written import (
     current_record,

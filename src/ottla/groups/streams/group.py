@@ -15,21 +15,25 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from ottla.groups.newer_stored import (
+    FIRST_EPOCH,
+    NO_EPOCH,
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.member import Member, MemberState
 from ottla.groups.streams.offsets import MemberTaskOffsets
 from ottla.groups.streams.stored import (
     NOT_DESCRIBED,
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     StreamsRecord,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
     TargetValue,
     TopologyKey,
     TopologyValue,
@@ -37,10 +41,6 @@ from ottla.groups.streams.stored import (
 from ottla.groups.streams.tasks import NO_HELD, NO_TASKS, HeldTasks, TaskId, Tasks, each
 from ottla.groups.streams.topology import Topology
 
-FIRST_EPOCH: Final = 1
-"""Of a group that nobody has joined yet, so that no member is in epoch 0 for long."""
-NO_EPOCH: Final = -1
-"""Of the targets of a group that has none."""
 NOBODY: Final[frozenset[str]] = frozenset()
 NOBODY_SAID: Final[Mapping[str, MemberTaskOffsets]] = {}
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ottla.groups.consumer.target import may_assign
 from ottla.groups.consumer.topics import Topics
+from ottla.groups.newer_stored import GroupKey
 from ottla.groups.streams.configured import ConfiguredTopology, configure
 from ottla.groups.streams.departure import leave
 from ottla.groups.streams.describe_topology import asked
@@ -35,7 +36,7 @@ from ottla.groups.streams.requests import (
 from ottla.groups.streams.sender import has_missed, is_assigned_otherwise, joined, updated
 from ottla.groups.streams.status import Status, StatusCode
 from ottla.groups.streams.step import Step
-from ottla.groups.streams.stored import NOT_VALIDATED, GroupKey, GroupValue, StreamsRecord
+from ottla.groups.streams.stored import NOT_VALIDATED, GroupValue, StreamsRecord
 from ottla.groups.streams.target import Arriving, compute_target
 from ottla.groups.streams.tasks import NO_TASKS, Tasks
 from ottla.groups.streams.timers import (

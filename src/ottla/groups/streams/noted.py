@@ -19,11 +19,12 @@ from ottla.groups.history.events import (
     Who,
     Why,
 )
+from ottla.groups.newer_stored import TargetKey
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.step import Step
-from ottla.groups.streams.stored import StreamsRecord, TargetKey, TargetValue
+from ottla.groups.streams.stored import StreamsRecord, TargetValue
 from ottla.groups.streams.target import Arriving
 
 

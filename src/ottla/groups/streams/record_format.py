@@ -40,20 +40,22 @@ from ottla.groups.consumer.record_format import (
     write_strings,
 )
 from ottla.groups.newer_records import NewerRecords
-from ottla.groups.streams.member import Endpoint
-from ottla.groups.streams.stored import (
+from ottla.groups.newer_stored import (
     NO_TIMESTAMP,
     CurrentKey,
-    CurrentValue,
     GroupKey,
-    GroupValue,
-    Key,
     MemberKey,
-    MemberValue,
-    StreamsRecord,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
+)
+from ottla.groups.streams.member import Endpoint
+from ottla.groups.streams.stored import (
+    CurrentValue,
+    GroupValue,
+    Key,
+    MemberValue,
+    StreamsRecord,
     TargetValue,
     TopologyKey,
     TopologyValue,

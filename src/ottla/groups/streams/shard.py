@@ -12,6 +12,7 @@ from typing import Final
 from ottla.groups.consumer.step import RebalanceExpired, SessionExpired
 from ottla.groups.consumer.topics import Topics
 from ottla.groups.history.events import Why
+from ottla.groups.newer_stored import GroupKey
 from ottla.groups.streams import departure, requests
 from ottla.groups.streams.describe import DescribedStreamsGroup, describe
 from ottla.groups.streams.describe_topology import DescriptionUpdate, describe_topology
@@ -21,7 +22,7 @@ from ottla.groups.streams.large import is_first_assignment_large, is_large
 from ottla.groups.streams.member import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from ottla.groups.streams.requests import HeartbeatRequest
 from ottla.groups.streams.step import Step, TimerEvent
-from ottla.groups.streams.stored import GroupKey, StreamsRecord
+from ottla.groups.streams.stored import StreamsRecord
 from ottla.groups.streams.timers import forget_group, loaded
 from ottla.groups.streams.written import group_removal
 from ottla.protocol.errors import ApiError, ErrorCode

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias
 
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+)
 from ottla.groups.streams.member import Endpoint
 from ottla.groups.streams.tasks import HeldTasks, Tasks
 from ottla.groups.streams.topology import Topology
 
-NO_TIMESTAMP: Final = 0
 NOT_VALIDATED: Final = -1
 """Instead of a topology's epoch: its topics are not all there, or do not fit."""
 
 
 NOT_DESCRIBED: Final = -1
 """Instead of a topology's epoch."""
-
-
-class GroupKey(NamedTuple):
-    group: str
 
 
 class GroupValue(NamedTuple):
@@ -41,11 +44,6 @@ class GroupValue(NamedTuple):
     """Of the topology whose description is refused for good."""
 
 
-class MemberKey(NamedTuple):
-    group: str
-    member: str
-
-
 class MemberValue(NamedTuple):
     """StreamsGroupMemberMetadata: what a member says of itself."""
 
@@ -60,31 +58,10 @@ class MemberValue(NamedTuple):
     client_tags: tuple[tuple[str, str], ...]
 
 
-class TargetEpochKey(NamedTuple):
-    group: str
-
-
-class TargetEpochValue(NamedTuple):
-    """StreamsGroupTargetAssignmentMetadata: the epoch that all targets are for, and when."""
-
-    epoch: int
-    timestamp_ms: int = NO_TIMESTAMP
-
-
-class TargetKey(NamedTuple):
-    group: str
-    member: str
-
-
 class TargetValue(NamedTuple):
     """StreamsGroupTargetAssignmentMember: what a member is to have."""
 
     tasks: Tasks
-
-
-class CurrentKey(NamedTuple):
-    group: str
-    member: str
 
 
 class CurrentValue(NamedTuple):

@@ -8,19 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ottla.groups.newer_stored import TargetEpochKey, TargetEpochValue, TargetKey
 from ottla.groups.streams.configured import ConfiguredTopology
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.offsets import NO_OFFSETS, MemberTaskOffsets
 from ottla.groups.streams.settings import STANDBYS
 from ottla.groups.streams.sticky import MemberSpec, assign
-from ottla.groups.streams.stored import (
-    StreamsRecord,
-    TargetEpochKey,
-    TargetEpochValue,
-    TargetKey,
-    TargetValue,
-)
+from ottla.groups.streams.stored import StreamsRecord, TargetValue
 from ottla.groups.streams.tasks import NO_TASKS, Tasks
 
 

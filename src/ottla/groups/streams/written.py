@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from ottla.groups.newer_stored import (
+    CurrentKey,
+    GroupKey,
+    MemberKey,
+    TargetEpochKey,
+    TargetKey,
+    keys_of_member,
+)
 from ottla.groups.streams.group import StreamsGroup
 from ottla.groups.streams.member import Member
 from ottla.groups.streams.stored import (
-    CurrentKey,
     CurrentValue,
-    GroupKey,
     GroupValue,
-    MemberKey,
     MemberValue,
     StreamsRecord,
-    TargetEpochKey,
-    TargetKey,
     TargetValue,
     TopologyKey,
     TopologyValue,
@@ -73,12 +76,8 @@ def undescribable_record(group: StreamsGroup, topology_epoch: int) -> StreamsRec
 
 
 def removal_records(group: str, member_id: str) -> list[StreamsRecord]:
-    """A member is gone. Kafka's replay wants this order."""
-    return [
-        StreamsRecord(CurrentKey(group, member_id), None),
-        StreamsRecord(TargetKey(group, member_id), None),
-        StreamsRecord(MemberKey(group, member_id), None),
-    ]
+    """A member is gone."""
+    return [StreamsRecord(key, None) for key in keys_of_member(group, member_id)]
 
 
 def replacement_records(group: StreamsGroup, old: Member, member: Member) -> list[StreamsRecord]:
