@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import random
 import struct
-import zipfile
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.pipelines.source.parse import REASON, UNKNOWN, parse, read_schema, take_parsed
-from ottla.pipelines.spark.jvm import plain_object as module
 from ottla.pipelines.spark.jvm.plain_object import MAX_FIELDS, SETTING, plain_object
 
 pytestmark = pytest.mark.spark
@@ -238,25 +235,3 @@ def test_a_session_that_leaves_all_to_spark(spark: Any, name: str, value: str) -
         assert plain_object(spark, F.col("value"), kind) is None
     finally:
         spark.conf.unset(name)
-
-
-def test_the_jar_is_made_once_and_without_a_cache_for_the_session(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    made = module._jar(spark)
-    assert [one.name for one in made.parent.iterdir()] == [made.name]
-    assert made.is_relative_to(tmp_path)
-    whole, written = made.read_bytes(), made.stat().st_mtime_ns
-    assert module._jar(spark) == made
-    assert made.stat().st_mtime_ns == written
-    made.write_bytes(whole[:-9])  # a crash cut it off
-    assert module._jar(spark) == made
-    with zipfile.ZipFile(made) as jar:
-        assert [one.rpartition("/")[2] for one in jar.namelist()] == [
-            "PlainObject.class",
-            "PlainObject$Kind.class",
-        ]
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert module._jar(spark).name == made.name

@@ -47,6 +47,7 @@ from ottla.pipelines.sinks.postgresql.table import (
 from ottla.pipelines.spark.jvm.arrow_stream import streamed
 from ottla.pipelines.spark.jvm.arrow_texts import chunks_of
 from ottla.pipelines.spark.jvm.causes import causes_of
+from ottla.pipelines.spark.jvm.compiled import has_compiler
 from ottla.pipelines.spark.jvm.computed_once import computes_once
 from ottla.pipelines.spark.jvm.jdbc_connection import DRIVER, Connection
 from ottla.pipelines.target.commit_metadata import continued_by, latest_of_query
@@ -556,8 +557,12 @@ class JdbcSink(Sink):
             columns = {name: kinds[name] for name in names}
             self._line = names, copy_line(columns, shows_zeros=self.shows_zeros)
         lines = rows.select(self._line[1])
-        # Python's workers take a second to start, so a query of few rows does without.
-        is_large = self._copied_bytes >= STREAMED_BYTES and computes_once(lines)
+        # A server and a thread for each batch are for those that take longer than that.
+        is_large = (
+            self._copied_bytes >= STREAMED_BYTES
+            and has_compiler(rows.sparkSession)
+            and computes_once(lines)
+        )
         yield from streamed(lines) if is_large else chunks_of(lines)
 
     def _copy(

@@ -1,27 +1,27 @@
 """The texts of a frame as Arrow's buffers, while tasks of a local Spark still compute the rest.
 
 `arrow_texts` asks for whole partitions, so who takes the texts waits until they are computed. Here
-each task hands on Arrow's batches as they come, so both work at the same time. A batch goes from
-the JVM to the task's Python worker, and as it is over a connection of its own to a server socket
-of the driver's JVM:
+each task hands on Arrow's batches as they come, so both work at the same time. A batch goes over
+a connection of its own to a server socket of the driver's JVM:
 
     token       32 bytes, so that no other program can hand in rows
     batch       one of Arrow's batches (IPC), until the end of the stream
     answer      `+` once the batch is read: the task goes on while its texts are taken
 
-It needs that Spark computes each row once (`computed_once`).
+It needs that Spark computes each row once (`computed_once`), and the compiler of `compiled`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.arrow_texts import Texts, arrow_batches, reader_of
 from ottla.pipelines.spark.jvm.attributes import java_class
+from ottla.pipelines.spark.jvm.compiled import new_object
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -49,7 +49,8 @@ def streamed(texts: DataFrame) -> Generator[Texts, None, None]:
 
     def compute() -> None:
         try:
-            _run(batches, server.sender(), texts)
+            # Each batch is read once this returns.
+            batches.foreachPartition(server.sender())
         finally:
             server.close()
 
@@ -69,15 +70,6 @@ def streamed(texts: DataFrame) -> Generator[Texts, None, None]:
         job.result()
 
 
-def _run(batches: Any, send: Callable[[Any], Any], texts: DataFrame) -> None:
-    """Run a job of all partitions; each batch is read once this returns."""
-    from pyspark import RDD
-    from pyspark.serializers import NoOpSerializer
-
-    rdd: Any = RDD(batches, texts.sparkSession.sparkContext, NoOpSerializer())
-    rdd.mapPartitions(send).collect()
-
-
 class _Server:
     """A server socket of the JVM, on this machine alone."""
 
@@ -85,26 +77,14 @@ class _Server:
         spark = texts.sparkSession
         address = java_class(spark, "java.net.InetAddress").getByName(_HOST)
         self._java = java_class(spark, "java.net.ServerSocket")(0, _WAITING, address)
+        self._spark = spark
         self._reader = reader_of(spark.sparkContext)
         self._token = secrets.token_bytes(_TOKEN_BYTES)
 
-    def sender(self) -> Callable[[Iterable[bytes]], Iterable[None]]:
-        """Return what a task does with its batches; it is sent to Python's workers by value."""
-        address, token, taken = (_HOST, int(self._java.getLocalPort())), self._token, _TAKEN
-
-        def send(batches: Iterable[bytes]) -> Iterable[None]:
-            import socket
-
-            for batch in batches:
-                with socket.create_connection(address) as connection:
-                    connection.sendall(token)
-                    connection.sendall(batch)
-                    connection.shutdown(socket.SHUT_WR)
-                    if connection.recv(1) != bytes([taken]):
-                        raise EOFError("nobody takes the texts any more")
-            return ()
-
-        return send
+    def sender(self) -> Any:
+        """Return the Java function that hands on the batches of a partition (`BatchSender`)."""
+        port = int(self._java.getLocalPort())
+        return new_object(self._spark, "BatchSender", _HOST, port, self._token, _TAKEN)
 
     def accept(self) -> Any:
         """Wait for a batch. Raises py4j's Py4JJavaError once the server is closed."""
