@@ -43,7 +43,7 @@ def plain_object(spark: SparkSession, column: Column, schema: StructType) -> Col
     """Return the object in a column of bytes, null where from_json is to read it.
 
     None: the schema has what the class does not read, or the session has not the class. Spark does
-    not compute the column again for whoever asks for it in another step of the plan.
+    not compute the column again in each step of the plan that asks for it.
     """
     kinds = list(_kinds(schema))
     if len(kinds) > MAX_FIELDS or not all(map(_is_read, kinds)):
