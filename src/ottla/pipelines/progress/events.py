@@ -44,6 +44,10 @@ def read_progress(text: str) -> Progress:
     """Return one progress from Spark's JSON."""
     document = json.loads(text)
     durations = document.get("durationMs") or {}
+    metrics = document.get("observedMetrics") or {}
+    sources = document.get("sources", [])
+    counted = max(0, int(document.get("numInputRows", 0)))
+    reads = _reads(counted, sources)
     return Progress(
         query_id=document["id"],
         query=document.get("name") or document["id"],
@@ -51,21 +55,44 @@ def read_progress(text: str) -> Progress:
         has_batch="addBatch" in durations,
         began_ms=_time_ms(document.get("timestamp")),
         took_ms=int(durations.get("triggerExecution", 0)),
-        rows=max(0, int(document.get("numInputRows", 0))),
-        offsets=offsets_of(document.get("sources", [])),
-        rejected=_counted(document.get("observedMetrics") or {}, _REJECTED),
-        unknown=_counted(document.get("observedMetrics") or {}, _UNKNOWN),
+        rows=counted // reads,
+        offsets=offsets_of(sources),
+        rejected=_counted(metrics, _REJECTED) // reads,
+        unknown=_counted(metrics, _UNKNOWN) // reads,
         sink=str((document.get("sink") or {}).get("description", "")),
     )
+
+
+def _reads(counted: int, sources: list[dict[str, Any]]) -> int:
+    """Return how often the records of a batch were read: Spark counts them each time.
+
+    A batch has at most one record for each of its offsets. Where many offsets have none, as in a
+    compacted topic, this may be too few, and never too many.
+    """
+    begins: Offsets = {}
+    for source in sources:
+        if not _is_kafka(source):
+            return 1  # its rows have no offsets to compare with
+        begins |= by_number(source.get("startOffset") or {})
+    offsets = sum(
+        end - begins.get(topic, {}).get(partition, 0)
+        for topic, partitions in offsets_of(sources).items()
+        for partition, end in partitions.items()
+    )
+    return max(1, -(-counted // offsets)) if offsets > 0 else 1
+
+
+def _is_kafka(source: dict[str, Any]) -> bool:
+    is_named = str(source.get("description", "")).startswith("KafkaV2[")
+    return is_named and isinstance(source.get("endOffset"), dict)
 
 
 def offsets_of(sources: list[dict[str, Any]]) -> Offsets:
     """Return the next offset of each partition from the Kafka sources of a progress."""
     found: Offsets = {}
     for source in sources:
-        end = source.get("endOffset")
-        if str(source.get("description", "")).startswith("KafkaV2[") and isinstance(end, dict):
-            found |= by_number(end)
+        if _is_kafka(source):
+            found |= by_number(source["endOffset"])
     return found
 
 
