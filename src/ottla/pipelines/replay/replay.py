@@ -42,6 +42,7 @@ from ottla.pipelines.replay.outcome import MAX_REASONS, Replayed, ReplayedReason
 from ottla.pipelines.replay.records import KNOWN_BY, records_of
 from ottla.pipelines.run.column_origins import position_of
 from ottla.pipelines.run.known_ids import check_ids
+from ottla.pipelines.run.log_watch import replaced_records
 from ottla.pipelines.run.next_offsets import check_table, identity_of, next_of
 from ottla.pipelines.run.plan import SinkOf
 from ottla.pipelines.run.specification import Specification
@@ -291,7 +292,12 @@ class Replay:
         def can_read() -> bool:
             position = position_of(self.specification.frame)
             is_placed = position.columns[-2:] == (PARTITION, OFFSET) and not position.is_shared
-            return is_placed and self._is_only_topic(source.name, topic_id)
+            ids = {source.name: topic_id}
+            return (
+                is_placed
+                and self._is_only_topic(source.name, topic_id)
+                and not replaced_records(self.checkpoint.files, [source], ids).get(source.name)
+            )
 
         return records_of(self.spark, rows, source, topic_id, can_read)
 
