@@ -35,7 +35,8 @@ import org.apache.spark.unsafe.types.UTF8String;
  *   "2026-01-31T12:00:00.123456Z"   timestamp, with a zone ("Z" or "+01:00")
  *   {...}, [...]       struct, array, map with texts as keys, each once
  *
- * An object of this class belongs to one task.
+ * Each task has an object of its own. That of the driver may be called by several threads, where
+ * Spark computes rows while it plans.
  */
 public final class PlainObject implements UDF1 {
     private static final long serialVersionUID = 1L;
@@ -61,7 +62,7 @@ public final class PlainObject implements UDF1 {
     }
 
     /** Return the row, null for null and for bytes that Spark is to read. */
-    public Object call(Object given) {
+    public synchronized Object call(Object given) {
         if (given == null || ((byte[]) given).length > MAX_BYTES) {
             return null;
         }
