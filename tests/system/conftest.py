@@ -16,7 +16,7 @@ MAX_HELD_MS: Final = 200
 """CPU time of a broker's event loop on one callback. The clock's time says little: machines are
 busy. On a slower machine it may be as much longer as `_USUAL_S` is."""
 _ADDITIONS: Final = 1_000_000
-_USUAL_S: Final = 0.06
+_USUAL_S: Final = 0.025
 """The CPU time of so many additions in Python on a usual machine."""
 _HELD: Final = re.compile(rb".*the event loop was held for \d+ ms \((\d+) ms of CPU\).*")
 
