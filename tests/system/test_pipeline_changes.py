@@ -134,7 +134,8 @@ def test_1_a_topic_created_again_is_refused_and_read_whole_when_asked(
         lake.run()
     said = str(caught.value)
     assert "was deleted and created again: the checkpoint stands at offset 100" in said
-    assert "the new one has 150 records. Write on_lost='skip'" in said
+    assert "the new one has 150 records (some may be in the target" in said
+    assert "Write on_lost='skip'" in said
     assert "\n" not in said
     assert lake.planned() == before
 
