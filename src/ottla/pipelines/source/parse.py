@@ -137,6 +137,7 @@ def _without_read(raw: DataFrame, read: dict[str, Column]) -> DataFrame:
 
     columns = {_READ + name: column for name, column in read.items()}
     columns |= {_RAW + name: F.col(name) for name in read}
+    # Asked here, so that Spark carries the bytes on only for those who want them.
     columns |= {_THERE + name: F.col(name).isNotNull() for name in read}
     left = {name: F.when(F.col(_READ + name).isNull(), F.col(name)) for name in read}
     return raw.withColumns(columns).withColumns(left) if read else raw

@@ -6,7 +6,8 @@ in the cache folder:
 
     classes-<Spark's version>-<digest of the sources>.jar
 
-It is written under another name and renamed. One that a crash cut off is made again.
+It is written as `<name>.<pid>.new` and renamed: a kill leaves that file, of a few kB. A jar that a
+loss of power cut off is made again.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LOADERS: Final[WeakKeyDictionary[SparkContext, Any]] = WeakKeyDictionary()
 
 def has_compiler(spark: SparkSession) -> bool:
     """Tell whether the classes can be made in a session."""
-    return first_class(spark, [_COMPILER]) is not None
+    return spark.sparkContext in _LOADERS or first_class(spark, [_COMPILER]) is not None
 
 
 def new_object(spark: SparkSession, name: str, *arguments: Any) -> Any:
