@@ -178,12 +178,8 @@ public final class PlainObject implements UDF1 {
         Object[] row = new Object[fields];
         boolean[] there = new boolean[fields];
         int next = 0;
-        if (!this.takes('{')) {
-            return false;
-        }
-        this.skipSpaces();
-        boolean more = !this.takes('}');
-        while (more) {
+        int more = this.opens('{', '}');
+        while (more > 0) {
             int field = this.takes('"') ? this.field(kind.names, next) : -1;
             if (field < 0 || there[field]) {
                 return false;
@@ -195,12 +191,10 @@ public final class PlainObject implements UDF1 {
                 return false;
             }
             row[field] = this.value;
-            this.skipSpaces();
-            more = this.takes(',');
-            if (!more && !this.takes('}')) {
-                return false;
-            }
-            this.skipSpaces();
+            more = this.goesOn('}');
+        }
+        if (more < 0) {
+            return false;
         }
         for (int i = 0; i < fields; i++) {
             if (!there[i] && !kind.nullable[i]) {
@@ -213,22 +207,16 @@ public final class PlainObject implements UDF1 {
 
     private boolean readArray(Kind kind) {
         ArrayList found = new ArrayList();
-        if (!this.takes('[')) {
-            return false;
-        }
-        this.skipSpaces();
-        boolean more = !this.takes(']');
-        while (more) {
+        int more = this.opens('[', ']');
+        while (more > 0) {
             if (!this.read(kind.parts[0], kind.nullable[0])) {
                 return false;
             }
             found.add(this.value);
-            this.skipSpaces();
-            more = this.takes(',');
-            if (!more && !this.takes(']')) {
-                return false;
-            }
-            this.skipSpaces();
+            more = this.goesOn(']');
+        }
+        if (more < 0) {
+            return false;
         }
         this.value = found;
         return true;
@@ -236,12 +224,8 @@ public final class PlainObject implements UDF1 {
 
     private boolean readMap(Kind kind) {
         LinkedHashMap found = new LinkedHashMap();
-        if (!this.takes('{')) {
-            return false;
-        }
-        this.skipSpaces();
-        boolean more = !this.takes('}');
-        while (more) {
+        int more = this.opens('{', '}');
+        while (more > 0) {
             if (this.at >= this.text.length || this.text[this.at] != '"' || !this.readText()) {
                 return false;
             }
@@ -251,15 +235,33 @@ public final class PlainObject implements UDF1 {
                 return false;
             }
             found.put(key, this.value);
-            this.skipSpaces();
-            more = this.takes(',');
-            if (!more && !this.takes('}')) {
-                return false;
-            }
-            this.skipSpaces();
+            more = this.goesOn('}');
+        }
+        if (more < 0) {
+            return false;
         }
         this.value = found;
         return true;
+    }
+
+    /** Go to the first of some values: 1, or 0 where there is none, or -1 where they do not begin. */
+    private int opens(char begin, char end) {
+        if (!this.takes(begin)) {
+            return -1;
+        }
+        this.skipSpaces();
+        return this.takes(end) ? 0 : 1;
+    }
+
+    /** Go to the next of some values: 1, or 0 where that was the last, or -1 where neither comes. */
+    private int goesOn(char end) {
+        this.skipSpaces();
+        boolean more = this.takes(',');
+        if (!more && !this.takes(end)) {
+            return -1;
+        }
+        this.skipSpaces();
+        return more ? 1 : 0;
     }
 
     /** Return the field whose name begins here and ends with the quote, -1 if there is none. */
