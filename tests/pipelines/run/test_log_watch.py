@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.pipelines.checkpoint.memory_folder import MemoryFolder
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.brokers import Brokers
@@ -15,24 +16,6 @@ from ottla.pipelines.run.log_watch import INTERVAL_S, LogWatch, replaced_records
 from ottla.pipelines.source.source import Source
 
 PARTITIONS = [0, 1]
-
-
-class Folder:
-    """A checkpoint's folder in memory."""
-
-    location = "cp"
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def read(self, name: str) -> str | None:
-        return self.texts.get(name)
-
-    def write(self, name: str, text: str) -> None:
-        self.texts[name] = text
-
-    def delete(self, name: str) -> None:
-        self.texts.pop(name, None)
 
 
 def batch(topic: str, begin: int, end: int) -> Any:
@@ -61,7 +44,7 @@ def test_records_that_took_the_offsets_of_others_are_noticed(
 ) -> None:
     topic, now = new_topic(partitions=2), [0.0]
     kafka = read_settings(bootstrap)
-    sources, folder, brokers = [Source(topic, kafka, {})], Folder(), Brokers(kafka)
+    sources, folder, brokers = [Source(topic, kafka, {})], MemoryFolder(), Brokers(kafka)
     ids = {topic: "one id"}
     watch = LogWatch(folder, ids, lambda _: brokers, lambda: now[0])
     for partition in PARTITIONS:
@@ -91,7 +74,7 @@ def test_brokers_that_cannot_say_it_keep_no_batch() -> None:
     def refuse(_: Any) -> Any:
         raise PipelineError("The brokers at b:9092 refuse the look-up: Unsupported version")
 
-    folder = Folder()
+    folder = MemoryFolder()
     brokers: Any = SimpleNamespace(newest=refuse)
     watch = LogWatch(folder, {"t": "id"}, lambda _: brokers)
     watch.check([Source("t", read_settings("b:9092"), {})], batch("t", 0, 3))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from components.postgres import PASSWORD, USER, Postgres, fetched_driver
+from tests.pipelines.checkpoint.memory_folder import MemoryFolder
 from tests.pipelines.target.changes import KINDS, SCHEMA, Row, changes_of, expected_of, split
 
 from components import fixture
@@ -21,30 +22,12 @@ pytestmark = [pytest.mark.spark, pytest.mark.full]
 postgres = fixture.postgres
 
 
-class Notes:
-    """A checkpoint's folder in memory."""
-
-    location = "checkpoint"
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-
-    def read(self, name: str) -> str | None:
-        return self.texts.get(name)
-
-    def write(self, name: str, text: str) -> None:
-        self.texts[name] = text
-
-    def delete(self, name: str) -> None:
-        self.texts.pop(name, None)
-
-
 class Table:
     """A table of PostgreSQL with keys, and its batches."""
 
     def __init__(self, spark: Any, postgres: Postgres, **how: Any) -> None:
         spark.sql(f"ADD JAR '{fetched_driver()}'")
-        self.spark, self.postgres, self.notes = spark, postgres, Notes()
+        self.spark, self.postgres, self.notes = spark, postgres, MemoryFolder()
         schema = spark.createDataFrame([], SCHEMA).schema
         self.keyed = read_keyed_table(schema, ["id"], has_truncations=True, **how)
         database = read_database(postgres.url, USER, PASSWORD)
@@ -143,7 +126,7 @@ def test_a_truncation_takes_the_rows_of_its_own_topic(
     sink = JdbcSink(spark, database, read_table_name("of_topics"), schema, keyed=keyed)
     sink.check()
     sink.make()
-    notes = Notes()
+    notes = MemoryFolder()
 
     def write(number: int, *records: tuple[str, int | None, int]) -> None:
         rows = [(name, id_, at, 0, at, False, id_ is None) for name, id_, at in records]
