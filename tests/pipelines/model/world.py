@@ -829,7 +829,7 @@ def install(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(merge, "DeltaTable", FakeDeltaTable)
     patch.setattr(merge, "is_same", lambda *_: False)
     patch.setattr(merge, "broadcast_limit_bytes", lambda _: 0)
-    patch.setattr(delta, "StateAhead", lambda _: SimpleNamespace(begin=nothing))
+    patch.setattr(delta, "StateAhead", lambda _: SimpleNamespace(give=nothing, prepare=nothing))
     patch.setattr(target, "DeltaTable", FakeDeltaTable)
     patch.setattr(target, "Files", MemoryFiles)
     patch.setattr(iceberg, "LoadedTable", FakeTable)

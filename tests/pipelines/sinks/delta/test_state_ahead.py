@@ -1,72 +1,197 @@
-"""The state of a Delta table, computed before the next commit asks for it."""
+"""What the next commit to a Delta table looks up, ready before it asks."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
+from ottla.pipelines.sinks.delta.compaction import Compaction
 from ottla.pipelines.sinks.delta.state_ahead import StateAhead
 
 pytestmark = pytest.mark.spark
 
 ZONE = "spark.sql.session.timeZone"
+CHECKSUM = "spark.databricks.delta.writeChecksumFile.enabled"
+INCREMENTAL = "spark.databricks.delta.incremental.commit.enabled"
+QUERY = "query"
 
 
-def append(spark: Any, folder: Path, batch: int) -> None:
+def append(spark: Any, folder: Path, batch: int, query: str = QUERY) -> None:
     frame = spark.range(3).write.format("delta").mode("append")
-    frame.option("txnAppId", "query").option("txnVersion", batch).save(str(folder))
+    frame.option("txnAppId", query).option("txnVersion", batch).save(str(folder))
+
+
+def delta_log(spark: Any, folder: Path) -> Any:
+    found = spark._jvm.org.apache.spark.sql.delta.DeltaLog
+    return found.forTable(spark._jsparkSession, str(folder))
 
 
 def snapshot(spark: Any, folder: Path) -> Any:
-    delta_log = spark._jvm.org.apache.spark.sql.delta.DeltaLog
-    return delta_log.forTable(spark._jsparkSession, str(folder)).unsafeVolatileSnapshot()
+    return delta_log(spark, folder).unsafeVolatileSnapshot()
 
 
-def test_the_next_commit_finds_the_state_of_the_last_one(spark: Any, tmp_path: Path) -> None:
-    folder = tmp_path / "table"
+def is_rebuilt(spark: Any, folder: Path) -> bool:
+    return bool(snapshot(spark, folder).stateReconstructionTriggered())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "table"
+
+
+@pytest.fixture
+def ahead(folder: Path) -> StateAhead:
+    return StateAhead(str(folder))
+
+
+@contextmanager
+def setting(spark: Any, name: str, value: str) -> Iterator[None]:
+    before = spark.conf.get(name, None)
+    spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        if before is None:
+            spark.conf.unset(name)
+        else:
+            spark.conf.set(name, before)
+
+
+def test_the_first_commit_to_a_table_is_given_that_there_is_none(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
+    assert not ahead.give(spark, QUERY, None)  # there is no table
+    append(spark, folder, 5, query="another")
+    assert ahead.give(spark, QUERY, None)
+    assert not snapshot(spark, folder).transactions().contains(QUERY)
+    before = snapshot(spark, folder)
     append(spark, folder, 0)
+    assert snapshot(spark, folder).version() == 1
+    assert not before.stateReconstructionTriggered()
+
+
+def test_it_comes_from_the_checksum(spark: Any, folder: Path, ahead: StateAhead) -> None:
+    for batch in range(4):
+        append(spark, folder, batch)
+        committed = snapshot(spark, folder)
+        assert ahead.give(spark, QUERY, batch)
+        assert committed.transactions().apply(QUERY) == batch
+        append(spark, folder, batch)  # a batch that the table has
+        assert snapshot(spark, folder).equals(committed)
+        assert not is_rebuilt(spark, folder)
+    assert spark.read.format("delta").load(str(folder)).count() == 4 * 3
+
+
+def test_the_writers_of_others_are_there_too(spark: Any, folder: Path, ahead: StateAhead) -> None:
+    append(spark, folder, 7, query="another")
     append(spark, folder, 1)
-    committed = snapshot(spark, folder)
-    assert not committed.stateReconstructionTriggered()
+    assert ahead.give(spark, QUERY, 1)
+    found = snapshot(spark, folder).transactions()
+    assert (found.size(), found.apply("another"), found.apply(QUERY)) == (2, 7, 1)
 
-    StateAhead(str(folder)).begin(spark).result(60)
 
-    assert committed.stateReconstructionTriggered()
-    assert committed.transactions().apply("query") == 1
-    # Delta keeps this snapshot for its next commit, which skips a batch that the table has.
+def test_the_snapshot_after_a_checkpoint_gets_it_too(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
+    for batch in range(13):
+        append(spark, folder, batch)
+        assert ahead.give(spark, QUERY, batch)
+        assert not is_rebuilt(spark, folder)
+    assert len(list((folder / "_delta_log").glob("*.checkpoint*.parquet"))) == 1
+
+
+def test_a_snapshot_of_another_batch_is_not_given_anything(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
     append(spark, folder, 1)
-    assert snapshot(spark, folder).equals(committed)
-    append(spark, folder, 2)
-    assert snapshot(spark, folder).version() == 2
+    assert not ahead.give(spark, QUERY, 2)
+    assert not ahead.give(spark, QUERY, None)
+    ahead.compute(spark).result(60)
+    assert is_rebuilt(spark, folder)
+    assert snapshot(spark, folder).transactions().apply(QUERY) == 1
 
 
-def test_it_takes_one_job_of_spark(spark: Any, tmp_path: Path) -> None:
-    context, group = spark.sparkContext, str(tmp_path)
+def test_without_a_checksum_the_state_is_computed(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
+    with setting(spark, CHECKSUM, "false"), setting(spark, INCREMENTAL, "false"):
+        append(spark, folder, 1)
+        assert snapshot(spark, folder).checksumOpt().isEmpty()
+        assert not ahead.give(spark, QUERY, 1)
+        ahead.compute(spark).result(60)
+    assert is_rebuilt(spark, folder)
+    assert snapshot(spark, folder).transactions().apply(QUERY) == 1
+
+
+def test_a_second_run_of_the_query_is_still_a_conflict(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
+    append(spark, folder, 1)
+    assert ahead.give(spark, QUERY, 1)
+    jvm = spark._jvm
+    none = jvm.scala.Option.empty()
+    given = jvm.scala.Option.apply(snapshot(spark, folder))
+    first = delta_log(spark, folder).startTransaction(none, given)
+    assert first.txnVersion(QUERY) == 1
+    append(spark, folder, 2)  # by the second run
+
+    actions = jvm.PythonUtils.toSeq(
+        [jvm.org.apache.spark.sql.delta.actions.SetTransaction(QUERY, 2, none)]
+    )
+    manual = getattr(jvm, "org.apache.spark.sql.delta.DeltaOperations$ManualUpdate$")
+    with pytest.raises(Py4JJavaError, match="DELTA_CONCURRENT_TRANSACTION"):
+        first.commit(actions, getattr(manual, "MODULE$"))
+
+
+def test_the_state_takes_one_job_of_spark(spark: Any, folder: Path, ahead: StateAhead) -> None:
+    context, group = spark.sparkContext, str(folder)
     assert spark.conf.get("spark.sql.adaptive.enabled") == "true"
-    append(spark, tmp_path / "table", 0)
+    append(spark, folder, 0)
     context.setJobGroup(group, "the query")
     try:
-        begun = StateAhead(str(tmp_path / "table")).begin(spark)
+        begun = ahead.compute(spark)
     finally:
         context.setLocalProperty("spark.jobGroup.id", None)
     begun.result(60)
 
-    assert snapshot(spark, tmp_path / "table").stateReconstructionTriggered()
+    assert is_rebuilt(spark, folder)
     assert len(context.statusTracker().getJobIdsForGroup(group)) == 1
 
 
-def test_a_commit_outside_of_utc_does_not_compute_the_state(spark: Any, tmp_path: Path) -> None:
-    zone = spark.conf.get(ZONE)
-    spark.conf.set(ZONE, "Europe/Berlin")
-    try:
-        append(spark, tmp_path / "table", 0)
-        append(spark, tmp_path / "table", 1)
-    finally:
-        spark.conf.set(ZONE, zone)
+def test_a_look_for_small_files_takes_none(spark: Any, folder: Path, ahead: StateAhead) -> None:
+    append(spark, folder, 1)
+    compaction = Compaction(str(folder), 100)
+    for _ in range(16):
+        assert compaction.batch_written(spark) is None
+    assert not is_rebuilt(spark, folder)
 
-    assert not snapshot(spark, tmp_path / "table").stateReconstructionTriggered()
+
+def test_a_commit_outside_of_utc_does_not_compute_the_state(spark: Any, folder: Path) -> None:
+    with setting(spark, ZONE, "Europe/Berlin"):
+        append(spark, folder, 0)
+        append(spark, folder, 1)
+
+    assert not is_rebuilt(spark, folder)
 
 
 def test_a_computation_that_fails_leaves_the_error_to_the_commit(spark: Any) -> None:
-    begun = StateAhead("unknown-scheme://host/table").begin(spark)
-    assert begun.exception(60) is None
+    ahead = StateAhead("unknown-scheme://host/table")
+    assert not ahead.give(spark, QUERY, 0)
+    assert ahead.compute(spark).exception(60) is None
+
+
+def test_only_a_second_batch_has_the_state_computed(
+    spark: Any, folder: Path, ahead: StateAhead, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[Any] = []
+    monkeypatch.setattr(ahead, "compute", computed.append)
+    append(spark, folder, 0)
+    ahead.prepare(spark, QUERY, 1)  # the table has another one
+    assert not computed
+    ahead.prepare(spark, QUERY, 0)
+    assert not computed
+    ahead.prepare(spark, QUERY, 1)
+    assert computed == [spark]

@@ -113,11 +113,12 @@ def test_a_table_of_the_catalog(spark: Any) -> None:
         spark.sql("DROP TABLE delta_log_t")
 
 
-def test_the_state_is_computed(spark: Any, folder: str) -> None:
-    snapshot = latest_snapshot(spark, folder)
-    assert not snapshot._java.stateReconstructionTriggered()
-    delta_log.compute_state(spark, folder)
-    assert snapshot._java.stateReconstructionTriggered()
+def test_the_snapshot_of_a_commit_is_the_one_that_delta_uses_next(spark: Any, folder: str) -> None:
+    for batch in range(2, 12):
+        append(spark, folder, batch)
+        found = delta_log.committed_snapshot(spark, folder)
+        assert found.version() == batch + 1
+        assert found.equals(latest_snapshot(spark, folder)._java)
 
 
 def versions(snapshot: Snapshot, spark: Any) -> list[int]:

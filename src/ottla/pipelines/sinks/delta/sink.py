@@ -469,17 +469,19 @@ class DeltaSink(Sink):
                 frame = frame.withColumns(
                     {name: frame[name].cast(kind) for name, kind in self._casts.items()}
                 )
+            self._look_up(session, batch)
             version = merge(
                 frame, self.keyed, self.target.location, batch, self.spark, self._batch_order
             )
             self._last[batch.query_id] = batch.number
             self._check_between(version, batch)
             self._compact(session)
-            self._look_ahead(session)
+            self._look_ahead(session, batch)
             return version
         forget_last_commit(session)
         writer = frame.write.format("delta").mode("append").option("userMetadata", batch.metadata)
         if batch.once:
+            self._look_up(session, batch)
             writer = writer.option("txnAppId", batch.query_id).option("txnVersion", batch.number)
         if self.schema_changes == "add":
             writer = writer.option("mergeSchema", True)
@@ -489,7 +491,7 @@ class DeltaSink(Sink):
         self._check_between(version, batch)
         self._compact(session)
         if batch.once:
-            self._look_ahead(session)
+            self._look_ahead(session, batch)
         return version
 
     def _has(self, batch: Batch) -> bool:
@@ -564,12 +566,15 @@ class DeltaSink(Sink):
             self._compaction = Compaction(self.target.location, self.compact_after)
         self._compaction.batch_written(session)
 
-    def _look_ahead(self, session: SparkSession) -> None:
-        """Prepare the next commit, from the second one on: a run of one batch has no next."""
+    def _look_up(self, session: SparkSession, batch: Batch) -> None:
+        """Prepare the commit of the first batch of this run; that of another is already."""
         if self._state_ahead is None:
             self._state_ahead = StateAhead(self.target.location)
-        else:
-            self._state_ahead.begin(session)
+            self._state_ahead.give(session, batch.query_id, self._last.get(batch.query_id))
+
+    def _look_ahead(self, session: SparkSession, batch: Batch) -> None:
+        assert self._state_ahead is not None
+        self._state_ahead.prepare(session, batch.query_id, batch.number)
 
     def last_batch(self, query_id: str) -> int | None:
         """Return the last batch of a query that wrote `once`, None when there is none."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.pipelines.spark.jvm.attributes import java_class, java_session
+from ottla.pipelines.spark.jvm.classes import first_class
 from ottla.pipelines.spark.jvm.files import Files
 from ottla.pipelines.spark.jvm.sessions import ensure_active
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 DELTA_LOG: Final = "org.apache.spark.sql.delta.DeltaLog"
+_EMPTY: Final = "org.apache.spark.sql.delta.DummySnapshot"
 MAX_READ_HERE: Final = 20
 """So many commits are read by the driver; more are read by Spark."""
 MAX_READ_HERE_BYTES: Final = 100_000
@@ -63,7 +65,7 @@ class Snapshot:
 
     def transactions(self) -> dict[str, int]:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
-        return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
+        return {str(one.appId()): int(one.version()) for one in self._writers()}
 
     def written_ms(self) -> dict[str, int | None]:
         """Return when each writer committed last, by `txnAppId`, in ms since 1970 by its clock.
@@ -71,12 +73,18 @@ class Snapshot:
         None: the writer did not say it. Delta may run a Spark job.
         """
         found: dict[str, int | None] = {}
-        writers = self._java.setTransactions().iterator()
-        while writers.hasNext():
-            one = writers.next()
+        for one in self._writers():
             when = one.lastUpdated()
             found[str(one.appId())] = int(when.get()) if when.isDefined() else None
         return found
+
+    def _writers(self) -> Iterator[Any]:
+        """The `SetTransaction` of each writer: of the version's checksum, or of the state."""
+        checksum = self._java.checksumOpt()
+        known = checksum.get().setTransactions() if checksum.isDefined() else checksum
+        found = (known.get() if known.isDefined() else self._java.setTransactions()).iterator()
+        while found.hasNext():
+            yield found.next()
 
     def newest_commits(self, spark: SparkSession) -> Iterator[LoggedCommit]:
         """Read the commits from this version backwards, the newest first, one when it is asked for.
@@ -120,6 +128,31 @@ def _read(files: Files, name: str, version: int) -> LoggedCommit | None:
     return LoggedCommit(version, status.modified_s, text)
 
 
+def committed_snapshot(spark: SparkSession, location: str) -> Any:
+    """Return Delta's object of the snapshot that the commit just made, which the next one uses.
+
+    The log is listed only where that commit wrote a checkpoint: Delta has another snapshot then.
+    """
+    log = _log(spark, location)
+    snapshot = log.unsafeVolatileSnapshot()
+    if int(snapshot.version()) % int(log.checkpointInterval(snapshot.metadata())):
+        return snapshot
+    return _updated(spark, log)
+
+
+def empty_snapshot(spark: SparkSession, location: str) -> Any | None:
+    """Return Delta's object of a snapshot of no table, None where Delta has none of that name."""
+    if first_class(spark, [_EMPTY]) is None:
+        return None
+    log = _log(spark, location)
+    return java_class(spark, _EMPTY)(log.logPath(), log)
+
+
+def _updated(spark: SparkSession, log: Any) -> Any:
+    none = java_class(spark, "scala.Option").empty()
+    return log.update(False, none, none)
+
+
 def _pairs(scala_map: Any) -> Iterator[tuple[Any, Any]]:
     pairs = scala_map.iterator()
     while pairs.hasNext():
@@ -131,8 +164,7 @@ def latest_snapshot(spark: SparkSession, location: str) -> Snapshot:
     """Return the latest snapshot of the table in a folder."""
     from pyspark.sql.types import StructType
 
-    none = java_class(spark, "scala.Option").empty()
-    java = _log(spark, location).update(False, none, none)
+    java = _updated(spark, _log(spark, location))
     version = int(java.version())
     if version < 0:
         return Snapshot(version, "", (), StructType([]), java)
@@ -156,20 +188,14 @@ def forget_table(spark: SparkSession, location: str) -> None:
 def count_files(spark: SparkSession, location: str) -> int:
     """Return the number of files in the latest version that this process knows."""
     snapshot = _log(spark, location).unsafeVolatileSnapshot()
+    checksum = snapshot.checksumOpt()
     # Without the checksum of a version Delta has to rebuild the table's state.
-    known = snapshot.numOfFilesIfKnown()
-    return int(known.get() if known.isDefined() else snapshot.numOfFiles())
+    return int(checksum.get().numFiles() if checksum.isDefined() else snapshot.numOfFiles())
 
 
 def known_table_id(spark: SparkSession, location: str) -> str:
     """Return the id of the table in the latest version that this process knows."""
     return str(_log(spark, location).unsafeVolatileSnapshot().metadata().id())
-
-
-def compute_state(spark: SparkSession, location: str) -> None:
-    """Have Delta compute the state of the latest version that this process knows, and keep it."""
-    # Not update(): the commit has left its snapshot here, so the log is not listed.
-    _log(spark, location).unsafeVolatileSnapshot().transactions()
 
 
 def create_table(
