@@ -40,7 +40,12 @@ def test_the_jar_is_made_once_and_without_a_cache_for_the_session(
     assert compiled._jar(spark) == made
     with zipfile.ZipFile(made) as jar:
         names = {one.rpartition("/")[2] for one in jar.namelist()}
-    assert names == {"BatchSender.class", "PlainObject.class", "PlainObject$Kind.class"}
+    assert names == {
+        "BatchSender.class",
+        "KnownTransactions.class",
+        "PlainObject.class",
+        "PlainObject$Kind.class",
+    }
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     assert compiled._jar(spark).name == made.name

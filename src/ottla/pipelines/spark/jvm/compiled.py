@@ -1,4 +1,5 @@
-"""The classes of this room: what Spark calls for each record, and Python would take too long for.
+"""The classes of this room: what Spark calls for each record, and Python would take too long for,
+and what sets a private field of Delta, which Python cannot.
 
 They are compiled by Janino, the compiler that each Spark has for the code of its plans, so they fit
 each Spark and there is no jar to build. Executors get them as a jar of the context, which is kept
