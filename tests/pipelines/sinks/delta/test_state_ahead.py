@@ -10,6 +10,7 @@ from py4j.protocol import Py4JJavaError
 
 from ottla.pipelines.sinks.delta.compaction import Compaction
 from ottla.pipelines.sinks.delta.state_ahead import StateAhead
+from ottla.pipelines.spark.jvm.delta_log import forget_table, latest_snapshot
 
 pytestmark = pytest.mark.spark
 
@@ -112,6 +113,30 @@ def test_a_snapshot_of_another_batch_is_not_given_anything(
     ahead.compute(spark).result(60)
     assert is_rebuilt(spark, folder)
     assert snapshot(spark, folder).transactions().apply(QUERY) == 1
+
+
+def test_a_checksum_of_a_commit_that_was_taken_out_is_not_believed(
+    spark: Any, folder: Path, ahead: StateAhead
+) -> None:
+    for batch in range(2):
+        append(spark, folder, batch)
+    log = folder / "_delta_log"
+    stale = (log / f"{1:020d}.crc").read_text("utf-8")
+    # Somebody takes the commit out of the log, but not its checksum, and version 1 is another one.
+    (log / f"{1:020d}.json").unlink()
+    (log / f".{1:020d}.json.crc").unlink()  # of Hadoop
+    forget_table(spark, str(folder))
+    append(spark, folder, 7, query="another")
+    assert (log / f"{1:020d}.crc").read_text("utf-8") == stale
+    forget_table(spark, str(folder))
+
+    assert latest_snapshot(spark, str(folder)).transactions() == {QUERY: 0, "another": 7}
+    forget_table(spark, str(folder))
+    # Nor when another query of this process has given it to the snapshot of both.
+    assert ahead.give(spark, "another", None)
+    assert not ahead.give(spark, QUERY, 0)  # the batch that the newest commits have
+    assert snapshot(spark, folder).transactions().apply(QUERY) == 0
+    assert is_rebuilt(spark, folder)
 
 
 def test_without_a_checksum_the_state_is_computed(

@@ -56,16 +56,12 @@ public final class KnownTransactions {
         bit = Integer.bitCount(changed) == 1 ? changed : 0;
     }
 
-    /** Tell whether the bit is known. */
-    public boolean learned() {
-        return bit != 0;
-    }
-
     /**
      * Give a snapshot what the checksum of its version says; tell whether it was given.
      *
      * It is not when there is no checksum, or when the last batch of the writer is another one
-     * there. -1: the writer has none, as in Delta.
+     * there: then it forgets what another query of this process may have given it, and Delta has the
+     * state computed. -1: the writer has none, as in Delta.
      */
     public boolean give(Object snapshot, String writer, long batch)
             throws IllegalAccessException, InvocationTargetException, NoSuchMethodException {
@@ -92,14 +88,16 @@ public final class KnownTransactions {
             }
             found = (Map) found.updated(name, version);
         }
-        if (last != batch) {
-            return false;
-        }
         // The lock that Scala takes for a lazy value.
         synchronized (snapshot) {
-            if ((known.getInt(snapshot) & bit) == 0) {
+            int bits = known.getInt(snapshot);
+            if (last != batch) {
+                known.setInt(snapshot, bits & ~bit);
+                return false;
+            }
+            if ((bits & bit) == 0) {
                 transactions.set(snapshot, found);
-                known.setInt(snapshot, known.getInt(snapshot) | bit);
+                known.setInt(snapshot, bits | bit);
             }
         }
         return true;

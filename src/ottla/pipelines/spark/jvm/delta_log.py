@@ -65,7 +65,7 @@ class Snapshot:
 
     def transactions(self) -> dict[str, int]:
         """Return the last batch of each writer, by `txnAppId`; Delta may run a Spark job."""
-        return {str(one.appId()): int(one.version()) for one in self._writers()}
+        return {str(writer): int(batch) for writer, batch in _pairs(self._java.transactions())}
 
     def written_ms(self) -> dict[str, int | None]:
         """Return when each writer committed last, by `txnAppId`, in ms since 1970 by its clock.
@@ -73,18 +73,12 @@ class Snapshot:
         None: the writer did not say it. Delta may run a Spark job.
         """
         found: dict[str, int | None] = {}
-        for one in self._writers():
+        writers = self._java.setTransactions().iterator()
+        while writers.hasNext():
+            one = writers.next()
             when = one.lastUpdated()
             found[str(one.appId())] = int(when.get()) if when.isDefined() else None
         return found
-
-    def _writers(self) -> Iterator[Any]:
-        """The `SetTransaction` of each writer: of the version's checksum, or of the state."""
-        checksum = self._java.checksumOpt()
-        known = checksum.get().setTransactions() if checksum.isDefined() else checksum
-        found = (known.get() if known.isDefined() else self._java.setTransactions()).iterator()
-        while found.hasNext():
-            yield found.next()
 
     def newest_commits(self, spark: SparkSession) -> Iterator[LoggedCommit]:
         """Read the commits from this version backwards, the newest first, one when it is asked for.
