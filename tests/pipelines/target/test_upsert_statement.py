@@ -23,11 +23,10 @@ def test_without_an_order_a_second_partition_of_a_key_stops_the_query() -> None:
         "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(`id`)))), "
         "max_by(struct(`id`, `a``b`, `partition`, `offset`), struct(`partition`, `offset`))) "
         "AS row FROM v GROUP BY `id`)) AS s",
-        "ON t.`id` = s.`id`",
-        "WHEN MATCHED AND if(t.`partition` <> s.`partition`, "
-        "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(s.`id`)))), true) "
-        "THEN UPDATE SET t.`id` = s.`id`, t.`a``b` = s.`a``b`, t.`partition` = s.`partition`, "
-        "t.`offset` = s.`offset`",
+        "ON t.`id` = s.`id` AND if(t.`partition` <> s.`partition`, "
+        "raise_error(concat('OTTLA_UNORDERED_KEY ', to_json(struct(s.`id`)))), true)",
+        "WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`a``b` = s.`a``b`, "
+        "t.`partition` = s.`partition`, t.`offset` = s.`offset`",
         "WHEN NOT MATCHED THEN INSERT (`id`, `a``b`, `partition`, `offset`) "
         "VALUES (s.`id`, s.`a``b`, s.`partition`, s.`offset`)",
     ]

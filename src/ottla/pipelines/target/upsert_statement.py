@@ -41,7 +41,7 @@ def upsert_statement(keyed: KeyedTable, table: str, view: str, place: str | None
         (
             f"MERGE INTO {table} AS t",
             f"USING ({rows}) AS s",
-            f"ON {same_key(keyed, 't', 's')}",
+            f"ON {' AND '.join([same_key(keyed, 't', 's'), *_in_one_partition(keyed)])}",
             *clauses,
         )
     )
@@ -105,8 +105,7 @@ def ordered_records(keyed: KeyedTable, view: str) -> str:
 
 
 def _clauses(keyed: KeyedTable) -> Sequence[str]:
-    newer = "" if keyed.ignore_nulls else _is_newer(keyed)  # the rows of the table are in it
-    when = f" AND {newer}" if newer else ""
+    when = f" AND {newer}" if (newer := _is_newer(keyed)) else ""
     values = {quoted(name): f"s.{quoted(name)}" for name in keyed.columns}
     marks = keyed.deletes == "mark"
     if marks:
@@ -156,18 +155,28 @@ def _truncate(keyed: KeyedTable, place: str) -> str:
     return f"WHEN NOT MATCHED BY SOURCE AND NOT {stays} THEN UPDATE SET {marks}"
 
 
-def _is_newer(keyed: KeyedTable) -> str:
-    """Return the condition that the record of a batch replaces the row of its key.
+def _in_one_partition(keyed: KeyedTable) -> Sequence[str]:
+    """Return the condition that a key has not moved, without which the statement fails.
 
-    Without `order_by` it does: its partition is read in order. The offsets do not say so, for a
-    topic that was created again begins at 0.
+    Without `order_by` the record of a batch replaces the row of its key: its partition is read in
+    order. The offsets do not say so, for a topic that was created again begins at 0.
+
+    The condition is one of the match, not of its update: Delta would have to read and to join all
+    columns of the table for a row that a condition of the update might leave as it is.
     """
-    if keyed.order_by is None:
-        if not keyed.position:
-            return ""
-        # The topic of a row is null where the table got that column later.
-        moved = " OR ".join(f"t.{quoted(name)} <> s.{quoted(name)}" for name in keyed.position[:-1])
-        return f"if({moved}, {_stop('s.', keyed)}, true)"
+    if keyed.ignore_nulls or keyed.order_by is not None or not keyed.position:
+        return ()  # with `ignore_nulls` the rows of the table are in those of the batch
+    # The topic of a row is null where the table got that column later.
+    moved = " OR ".join(f"t.{quoted(name)} <> s.{quoted(name)}" for name in keyed.position[:-1])
+    return (f"if({moved}, {_stop('s.', keyed)}, true)",)
+
+
+def _is_newer(keyed: KeyedTable) -> str:
+    """Return the condition that the record of a batch replaces the row of its key; empty where it
+    does anyway.
+    """
+    if keyed.ignore_nulls or keyed.order_by is None:
+        return ""
     column = quoted(keyed.order_by)
     order = [quoted(name) for name in keyed.order]
     return f"(t.{column} IS NULL OR {_struct('s.', order)} >= {_struct('t.', order)})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.sinks.delta import merge
 from ottla.pipelines.sinks.delta.sink import DeltaSink
 from ottla.pipelines.sinks.delta.target import find_target
+from ottla.pipelines.spark.session_settings import settings_of
 from ottla.pipelines.target.keyed_table import read_keyed_table
 from ottla.pipelines.target.port import Batch
 from ottla.pipelines.target.record_position import RecordPosition
@@ -424,6 +426,40 @@ def test_a_table_is_not_sent_to_all_tasks_for_the_size_of_its_files(
     assert spark.conf.get("spark.sql.autoBroadcastJoinThreshold") == limit
     assert spark.conf.get("spark.sql.adaptive.autoBroadcastJoinThreshold", None) is None
     assert table.rows() == [(1, "a", 0, 0, 0), (2, "d", 0, 0, 3)]
+
+
+def test_an_update_reads_no_more_of_the_table_than_keys_and_partitions(
+    spark: Any, tmp_path: Path
+) -> None:
+    columns = "id BIGINT, word STRING, partition INT, offset BIGINT"
+    schema = spark.createDataFrame([], columns).schema
+    keyed = read_keyed_table(schema, ["id"])
+    sink = DeltaSink(spark, find_target(spark, tmp_path / "table"), schema, keyed=keyed)
+    assert sink.check() == []
+    sink.make()
+    rows = spark.createDataFrame([(1, "a", 0, 0), (2, "b", 1, 0)], columns)
+    sink.write(rows, Batch("query", 0, "{}"))
+    before = executions(spark)
+
+    sink.write(spark.createDataFrame([(1, "c", 0, 1)], columns), Batch("query", 1, "{}"))
+
+    found = [plan for number, plan in executions(spark).items() if number not in before]
+    joins = [plan for plan in found if "Join" in plan and "Scan parquet" in plan]
+    read = {columns for plan in joins for columns in re.findall(r"ReadSchema: (\S+)", plan)}
+    assert any("partition:int" in columns for columns in read)
+    assert not any("word" in columns for columns in read)
+    kept = spark.read.format("delta").load(str(tmp_path / "table")).collect()
+    assert sorted(map(tuple, kept)) == [(1, "c", 0, 1), (2, "b", 1, 0)]
+
+
+def test_the_rows_of_a_batch_are_kept_in_memory_unless_the_user_says_where(
+    spark: Any,
+) -> None:
+    kept = "spark.databricks.delta.merge.materializeSource.rddStorageLevel"
+    batch = Batch("query", 0, "{}")
+    assert merge._settings(spark, batch)[kept] == "MEMORY_AND_DISK"
+    with settings_of(spark, {kept: "DISK_ONLY_2"}):
+        assert merge._settings(spark, batch)[kept] == "DISK_ONLY_2"
 
 
 def test_the_user_s_session_keeps_its_own_settings(spark: Any, tmp_path: Path) -> None:

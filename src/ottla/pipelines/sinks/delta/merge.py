@@ -42,6 +42,7 @@ _BATCH: Final = "spark.databricks.delta.write.txnVersion"
 _METADATA: Final = "spark.databricks.delta.commitInfo.userMetadata"
 _BROADCAST: Final = "spark.sql.autoBroadcastJoinThreshold"
 _ADAPTIVE_BROADCAST: Final = "spark.sql.adaptive.autoBroadcastJoinThreshold"
+_ROWS_KEPT: Final = "spark.databricks.delta.merge.materializeSource.rddStorageLevel"
 
 MAX_BROADCAST_FILES_BYTES: Final = 1 << 20
 """A table is sent to all tasks for its estimate alone up to this size of its files."""
@@ -119,7 +120,8 @@ def _merge_in_order(session: SparkSession, statement: str, order: BatchOrder) ->
 
 
 def _settings(session: SparkSession, batch: Batch) -> dict[str, str]:
-    """Return what gives a batch's id and metadata to the commits, and plans its joins safely.
+    """Return what gives a batch's id and metadata to the commits, plans its joins safely, and keeps
+    its rows in memory while there is room.
 
     Spark estimates a table by the size of its files. Compressed rows can be a hundred times larger
     in memory: a table of 12 MB that was sent to all tasks did not fit into 1 GB. So only a small
@@ -132,5 +134,8 @@ def _settings(session: SparkSession, batch: Batch) -> dict[str, str]:
         _METADATA: batch.metadata,
         _BROADCAST: str(min(broadcast_limit_bytes(session), MAX_BROADCAST_FILES_BYTES)),
         _ADAPTIVE_BROADCAST: str(limit),
+        # A MERGE reads the rows of the batch three times. Delta keeps them on disk, and makes each
+        # of them again for each reading.
+        _ROWS_KEPT: session.conf.get(_ROWS_KEPT, None) or "MEMORY_AND_DISK",
         **KEEPS_VALUES,
     }
