@@ -22,4 +22,5 @@ def test_each_figure_has_its_goal() -> None:
     assert goals == {"delta-upsert, share": (1.3, True), "delta-upsert, share CPU": (0.8, False)}
     assert (history.measures[2].limit, history.measures[2].more_is_better) == (1.5, False)
     found = {"cpu_before": 0.0, "batches": [[100, 9_000, 3.0]] * 3 + [[100, 1_000, 5.0]] * 2}
-    assert (upsert.value(found), history.value(found)) == (Taken(100, 10_000), Taken(1_000))
+    assert upsert.value(found, 3) == Taken(100, 10_000)
+    assert history.value(found, 3) == Taken(1_000)
