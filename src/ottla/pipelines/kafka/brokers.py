@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.committed import metadata_of
-from ottla.pipelines.kafka.settings import READ_COMMITTED
+from ottla.pipelines.kafka.settings import READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -23,8 +24,9 @@ TIMEOUT_S: Final = 10.0
 # One attempt is short, so that an error which the client reports meanwhile ends the wait.
 _ATTEMPT_S: Final = 0.5
 _MAX_ERRORS: Final = 100
-_UNSETTLED_WAIT_S: Final = 0.02
 _FORGOTTEN_WAIT_S: Final = 0.1
+# librdkafka asks again for commits that a transaction may change: soon, as most end at once.
+_RETRIES: Final = {"retry.backoff.ms": 20, "retry.backoff.max.ms": 100}
 
 _Answer = TypeVar("_Answer")
 Records: TypeAlias = dict[str, dict[int, tuple[int, int]]]
@@ -301,7 +303,8 @@ class Brokers:
         """Return the metadata of a group's commits for these partitions, those that there are;
         what follows the text of each means nothing (see `kafka.committed`).
         """
-        found = self._commits(group, topic, partitions, stable=False)
+        with self._reader(group, stable=False) as read:
+            found = read(topic, partitions)
         return [text for one in found if one.error is None and (text := metadata_of(one))]
 
     def settled(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
@@ -309,36 +312,52 @@ class Brokers:
 
         Raises PipelineError also where one partition is refused, or a transaction stays open.
         """
-        from confluent_kafka import KafkaError
+        with self._reader(group, stable=True) as read:
+            found = read(topic, partitions)
+        errors = [one.error for one in found if one.error is not None]
+        if errors:
+            raise PipelineError(f"The commits of {group} cannot be read: {errors[0].str()}")
+        return [text for one in found if (text := metadata_of(one))]
 
-        wanted = list(partitions)
-        until = time.monotonic() + TIMEOUT_S
-        while True:
-            found = self._commits(group, topic, wanted, stable=True)
-            errors = [one.error for one in found if one.error is not None]
-            if not errors:
-                return [text for one in found if (text := metadata_of(one))]
-            if time.monotonic() > until or any(
-                error.code() != KafkaError.UNSTABLE_OFFSET_COMMIT for error in errors
-            ):
-                raise PipelineError(f"The commits of {group} cannot be read: {errors[0].str()}")
-            time.sleep(_UNSETTLED_WAIT_S)
+    @contextlib.contextmanager
+    def _reader(
+        self, group: str, *, stable: bool
+    ) -> Iterator[Callable[[str, Iterable[int]], list[Any]]]:
+        """Give a function that reads a group's commits for partitions of a topic.
 
-    def _commits(
-        self, group: str, topic: str, partitions: Iterable[int], *, stable: bool
-    ) -> list[Any]:
-        from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+        It asks with a consumer that subscribes to nothing. An AdminClient has the same request, but
+        ends the whole process with a segmentation fault where the coordinator answers that it is
+        none: while it loads, and after it has moved (librdkafka's issue 5040).
+        """
+        from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-        wanted = [TopicPartition(topic, number) for number in partitions]
-        asked = ConsumerGroupTopicPartitions(group, wanted)
+        isolation = READ_COMMITTED if stable else READ_UNCOMMITTED
+        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": isolation}
+        consumer = Consumer({**self._settings, **own, **_RETRIES})
 
-        def ask() -> list[Any]:
-            (future,) = self._admin.list_consumer_group_offsets(
-                [asked], require_stable=stable, request_timeout=TIMEOUT_S
-            ).values()
-            return list(self._result(future).topic_partitions)
+        passing = KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE
 
-        return self._answer(ask)
+        def read(topic: str, partitions: Iterable[int]) -> list[Any]:
+            wanted = [TopicPartition(topic, number) for number in partitions]
+            until = time.monotonic() + TIMEOUT_S
+            while True:
+                try:
+                    return list(consumer.committed(wanted, timeout=TIMEOUT_S))
+                except KafkaException as error:
+                    code = error.args[0].code()
+                    if code not in passing or time.monotonic() > until:
+                        words = _one_line(error.args[0])
+                        if stable and code == KafkaError._TIMED_OUT:
+                            words += "; or a transaction of the group stays open"
+                        raise PipelineError(
+                            f"The brokers at {self._servers} refuse the look-up: {words}"
+                        ) from error
+                time.sleep(_FORGOTTEN_WAIT_S)
+
+        try:
+            yield read
+        finally:
+            consumer.close()
 
     def setting(self, name: str) -> str | None:
         """Return a setting of one broker, None where this user may not read it."""
