@@ -27,13 +27,16 @@ BATCH: Final = 100_000
 # each. A batch of the plain MERGE takes half a minute, so there are fewer of it.
 BATCHES, WARM_UP = 12, 5
 PLAIN_BATCHES, PLAIN_WARM_UP = 6, 3
+# Both ways of a history are Ottla's, and its batches take longest.
+HISTORY_BATCHES, HISTORY_WARM_UP = 7, 3
 
-SETTINGS = (
-    f"{BATCHES * BATCH:,} JSON rows of about 250 B with {KEYS:,} keys, all of a key in one of"
-    f" {PARTITIONS} partitions, {BATCH:,} a batch, local[2], availableNow; median over the batches"
-    f" without the first {WARM_UP}; plain: {PLAIN_BATCHES} batches, without the first"
-    f" {PLAIN_WARM_UP}"
-)
+
+def described(batches: int, warm_up: int) -> str:
+    return (
+        f"{batches * BATCH:,} JSON rows of about 250 B with {KEYS:,} keys, all of a key in one of"
+        f" {PARTITIONS} partitions, {BATCH:,} a batch, local[2], availableNow; median over the"
+        f" batches without the first {warm_up}"
+    )
 
 
 def key_of(number: int, keys: int) -> int:
@@ -63,7 +66,7 @@ class _Keyed:
     """The rows of one topic, taken by each job in turn; the plain one takes fewer of them."""
 
     runs = 3
-    settings = SETTINGS
+    batches, warm_up = BATCHES, WARM_UP
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
@@ -74,7 +77,7 @@ class _Keyed:
 
     def measure(self, contestant: str, bench: Bench) -> dict[str, float]:
         batch = bench.amount(BATCH)
-        rows, keys = BATCHES * batch, KEYS // BATCH * batch
+        rows, keys = self.batches * batch, KEYS // BATCH * batch
         with broker_of(contestant, bench, PARTITIONS) as address:
             fill(address, "rows", rows, keys)
             fill(address, "plain-rows", PLAIN_BATCHES * batch, keys)
@@ -86,7 +89,7 @@ class _Keyed:
                 expected = rows if job == HISTORY else keys
                 if found["rows"] != expected:
                     raise ClientError(f"the table has {found['rows']} rows of {expected}")
-                return self.value(found, PLAIN_WARM_UP if is_plain else WARM_UP)
+                return self.value(found, PLAIN_WARM_UP if is_plain else self.warm_up)
 
             return self._comparison.measure(run)
 
@@ -96,6 +99,10 @@ class Upsert(_Keyed):
 
     name = "delta-upsert"
     runs = 2
+    settings = (
+        f"{described(BATCHES, WARM_UP)}; plain: {PLAIN_BATCHES} batches, without the first"
+        f" {PLAIN_WARM_UP}"
+    )
 
     def __init__(self) -> None:
         super().__init__(
@@ -147,6 +154,8 @@ class History(_Keyed):
     """All versions of each key beside the last one, both with `ottla.pipelines`."""
 
     name = "delta-history"
+    batches, warm_up = HISTORY_BATCHES, HISTORY_WARM_UP
+    settings = described(HISTORY_BATCHES, HISTORY_WARM_UP)
 
     def __init__(self) -> None:
         ways = {"upsert's batch": UPSERT, "batch": HISTORY}
