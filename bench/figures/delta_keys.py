@@ -80,11 +80,12 @@ class _Keyed:
         rows, keys = self.batches * batch, KEYS // BATCH * batch
         with broker_of(contestant, bench, PARTITIONS) as address:
             fill(address, "rows", rows, keys)
-            fill(address, "plain-rows", PLAIN_BATCHES * batch, keys)
 
             def run(job: str) -> Taken:
-                is_plain = job == PLAIN_UPSERT
-                topic = "plain-rows" if is_plain else "rows"
+                topic = "rows"
+                if is_plain := job == PLAIN_UPSERT:
+                    topic = "plain-rows"
+                    fill(address, topic, PLAIN_BATCHES * batch, keys)
                 found = run_job(job, {"max_rows": batch}, address, topic)
                 expected = rows if job == HISTORY else keys
                 if found["rows"] != expected:

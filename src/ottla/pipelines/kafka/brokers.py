@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.pipelines.errors import PipelineError
 from ottla.pipelines.kafka.committed import metadata_of
-from ottla.pipelines.kafka.settings import READ_COMMITTED, READ_UNCOMMITTED
+from ottla.pipelines.kafka.settings import ISOLATION, READ_COMMITTED, READ_UNCOMMITTED
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -122,7 +121,7 @@ def _partitions(kafka: KafkaSettings, topics: Mapping[str, Any], name: str) -> l
 
 
 class _ForgottenError(PipelineError):
-    """librdkafka forgot the broker of a request."""
+    """librdkafka forgot the broker of a request, or that was not the group's coordinator."""
 
 
 class Brokers:
@@ -135,7 +134,8 @@ class Brokers:
     request to a group's coordinator timed out and the coordinator then comes back.
 
     A request is made again where librdkafka forgot its broker meanwhile: it does that with a broker
-    that the metadata does not have, such as one that has just been killed or started.
+    that the metadata does not have, such as one that has just been killed or started. So is one for
+    a group's commits whose coordinator has moved.
     """
 
     def __init__(self, kafka: KafkaSettings) -> None:
@@ -303,8 +303,7 @@ class Brokers:
         """Return the metadata of a group's commits for these partitions, those that there are;
         what follows the text of each means nothing (see `kafka.committed`).
         """
-        with self._reader(group, stable=False) as read:
-            found = read(topic, partitions)
+        found = self._commits(group, topic, partitions, stable=False)
         return [text for one in found if one.error is None and (text := metadata_of(one))]
 
     def settled(self, group: str, topic: str, partitions: Iterable[int]) -> list[str]:
@@ -312,50 +311,45 @@ class Brokers:
 
         Raises PipelineError also where one partition is refused, or a transaction stays open.
         """
-        with self._reader(group, stable=True) as read:
-            found = read(topic, partitions)
+        found = self._commits(group, topic, partitions, stable=True)
         errors = [one.error for one in found if one.error is not None]
         if errors:
             raise PipelineError(f"The commits of {group} cannot be read: {errors[0].str()}")
         return [text for one in found if (text := metadata_of(one))]
 
-    @contextlib.contextmanager
-    def _reader(
-        self, group: str, *, stable: bool
-    ) -> Iterator[Callable[[str, Iterable[int]], list[Any]]]:
-        """Give a function that reads a group's commits for partitions of a topic.
+    def _commits(
+        self, group: str, topic: str, partitions: Iterable[int], *, stable: bool
+    ) -> list[Any]:
+        """Read a group's commits with a consumer that subscribes to nothing.
 
-        It asks with a consumer that subscribes to nothing. An AdminClient has the same request, but
-        ends the whole process with a segmentation fault where the coordinator answers that it is
-        none: while it loads, and after it has moved (librdkafka's issue 5040).
+        An AdminClient has the same request, but ends the whole process with a segmentation fault
+        where the coordinator answers that it is none: while it loads, and after it has moved
+        (librdkafka's issue 5040).
         """
         from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
         isolation = READ_COMMITTED if stable else READ_UNCOMMITTED
-        own = {"group.id": group, "enable.auto.commit": False, "isolation.level": isolation}
+        own = {"group.id": group, "enable.auto.commit": False, ISOLATION: isolation}
         consumer = Consumer({**self._settings, **own, **_RETRIES})
+        wanted = [TopicPartition(topic, number) for number in partitions]
+        passing = (
+            KafkaError.NOT_COORDINATOR,
+            KafkaError.COORDINATOR_NOT_AVAILABLE,
+            KafkaError._DESTROY_BROKER,
+        )
 
-        passing = KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE
-
-        def read(topic: str, partitions: Iterable[int]) -> list[Any]:
-            wanted = [TopicPartition(topic, number) for number in partitions]
-            until = time.monotonic() + TIMEOUT_S
-            while True:
-                try:
-                    return list(consumer.committed(wanted, timeout=TIMEOUT_S))
-                except KafkaException as error:
-                    code = error.args[0].code()
-                    if code not in passing or time.monotonic() > until:
-                        words = _one_line(error.args[0])
-                        if stable and code == KafkaError._TIMED_OUT:
-                            words += "; or a transaction of the group stays open"
-                        raise PipelineError(
-                            f"The brokers at {self._servers} refuse the look-up: {words}"
-                        ) from error
-                time.sleep(_FORGOTTEN_WAIT_S)
+        def ask() -> list[Any]:
+            try:
+                return list(consumer.committed(wanted, timeout=TIMEOUT_S))
+            except KafkaException as error:
+                code, words = error.args[0].code(), _one_line(error.args[0])
+                if stable and code == KafkaError._TIMED_OUT:
+                    words += "; or a transaction of the group stays open"
+                kind = _ForgottenError if code in passing else PipelineError
+                raise kind(f"The brokers at {self._servers} refuse the look-up: {words}") from error
 
         try:
-            yield read
+            return self._answer(ask)
         finally:
             consumer.close()
 

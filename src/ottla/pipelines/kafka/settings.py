@@ -16,9 +16,9 @@ FETCH_WAIT_MS: Final = 10
 
 ISOLATION: Final = "isolation.level"
 READ_COMMITTED: Final = "read_committed"
-READ_UNCOMMITTED: Final = "read_uncommitted"
 """librdkafka's default, whose names the settings have. Java's consumer, and so Spark's source, has
 read_uncommitted, which also reads the records of aborted transactions."""
+READ_UNCOMMITTED: Final = "read_uncommitted"
 
 # Settings of the consumer that no other client of librdkafka takes without a complaint.
 _CONSUMER_ONLY: Final = (ISOLATION, "check.crcs", "fetch.")
