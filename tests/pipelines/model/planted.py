@@ -304,7 +304,7 @@ def a_table_without_writers_is_new(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(
         DeltaSink,
         "forgets",
-        lambda sink: forgets(sink) if sink.table.snapshot().transactions() else "",
+        lambda sink: forgets(sink) if sink.table.writers() else "",
     )
 
 

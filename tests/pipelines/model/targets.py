@@ -119,10 +119,12 @@ class FakeDeltaTable:
             schema=self._spark.world.table_schema,
             partition_columns=(),
             properties=lambda: dict(store.properties),
-            transactions=lambda: dict(store.writers),
             written_ms=lambda: dict(store.written_ms),
             reader_features=frozenset,
         )
+
+    def writers(self) -> dict[str, int]:
+        return dict(self._store.writers)
 
     def commits(self, most: int = 1_000) -> list[Commit]:
         known = list(enumerate(self._store.versions))[self._store.first_known :]

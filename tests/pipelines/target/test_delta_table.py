@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from ottla.pipelines.spark.jvm.delta_log import (
     latest_snapshot,
 )
 from ottla.pipelines.target.commit_metadata import CommitMetadata
-from ottla.pipelines.target.delta_table import MAX_HISTORY, Commit, DeltaTable
+from ottla.pipelines.target.delta_table import MAX_HISTORY, WRITERS_KEPT, Commit, DeltaTable
 
 
 def by_pipeline(version: int, batch: int, query_id: str = "query-1") -> Commit:
@@ -39,7 +40,7 @@ class Table(DeltaTable):
         spark: Any = None
         super().__init__(spark, "/lake/t")
         self.newest_first = commits
-        self.writers = writers or {}
+        self.last_batches = writers or {}
         self.asked = 0
 
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
@@ -48,7 +49,7 @@ class Table(DeltaTable):
 
     def snapshot(self) -> Snapshot:
         version = self.newest_first[0].version if self.newest_first else -1
-        return Writers(version, "id", (), StructType([]), self.writers)
+        return Writers(version, "id", (), StructType([]), self.last_batches)
 
 
 class Writers(Snapshot):
@@ -179,7 +180,8 @@ class Logged(DeltaTable):
         self.asked.version = len(texts) - 1
         numbers = reversed(range(len(texts)))
         self.files = [
-            LoggedCommit(*one) for one in zip(numbers, (2.0,) * len(texts), texts, strict=True)
+            LoggedCommit(number, 2.0, text, is_whole=True)
+            for number, text in zip(numbers, texts, strict=True)
         ]
 
     def snapshot(self) -> Snapshot:
@@ -187,6 +189,16 @@ class Logged(DeltaTable):
 
 
 class Named(Snapshot):
+    """A snapshot whose log `_java` is; Delta has rebuilt its state where it says the writers."""
+
+    kept: tuple[str, ...] = ()
+
+    def properties(self) -> dict[str, str]:
+        return dict.fromkeys(self.kept, "interval 30 days")
+
+    def transactions(self) -> dict[str, int]:
+        return {"by Delta": 1}
+
     def newest_commits(self, spark: Any) -> Iterator[LoggedCommit]:
         return iter(self._java)
 
@@ -255,6 +267,55 @@ def test_a_young_table_is_read_without_a_job_of_spark() -> None:
     assert table.asked.statements == []
 
 
+def wrote(writer: str, batch: int) -> str:
+    return json.dumps({"txn": {"appId": writer, "version": batch, "lastUpdated": 1}})
+
+
+def test_a_log_that_is_read_whole_tells_its_writers() -> None:
+    table = Logged(
+        line(operation="DELETE"),
+        "\n".join([line(), wrote("one", 4), wrote("two", 9), '{"add":{"path":"\\"txn\\""}}']),
+        "\n".join([line(), wrote("one", 5)]),
+        line(operation="CREATE TABLE"),
+    )
+    assert table.writers() == {"by Delta": 1}
+    next(table.commits())
+    assert table.writers() == {"by Delta": 1}
+    assert len(list(table.commits())) == 4
+    assert table.writers() == {"one": 4, "two": 9}  # the newest, though another was higher
+
+
+def test_delta_tells_the_writers_of_a_commit_that_is_too_large_to_be_read() -> None:
+    table = Logged(line(), line(), line())
+    table.files[1] = replace(table.files[1], is_whole=False)
+    assert len(list(table.commits())) == 3
+    assert table.writers() == {"by Delta": 1}
+
+
+def test_delta_tells_the_writers_of_versions_that_are_not_read_here() -> None:
+    table = Logged("\n".join([line(), wrote("one", 4)]), line())
+    table.files = table.files[:1]
+    assert len(list(table.commits())) == 2
+    assert table.writers() == {"by Delta": 1}
+
+
+def test_delta_tells_the_writers_of_a_table_that_has_another_version_now() -> None:
+    table = Logged("\n".join([line(), wrote("one", 4)]))
+    assert len(list(table.commits())) == 1
+    assert table.writers() == {"one": 4}
+    table.asked.version = 1
+    assert table.writers() == {"by Delta": 1}
+
+
+def test_delta_tells_the_writers_of_a_table_that_forgets_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Logged("\n".join([line(), wrote("one", 4)]))
+    assert len(list(table.commits())) == 1
+    monkeypatch.setattr(Named, "kept", (WRITERS_KEPT,))
+    assert table.writers() == {"by Delta": 1}
+
+
 def test_parameters_that_are_no_texts() -> None:
     given = {"version": 4, "by": ["a", "b"], "description": None}
     table = Logged(line(operation="OTHER", operationParameters=given))
@@ -286,6 +347,8 @@ def test_a_log_is_read_as_delta_reads_it(spark: Any, tmp_path: Path) -> None:
     assert table.find("query-1", 0) == 1
     many = list(DeltaTable(spark, location).commits())
     assert logged == many[:3]
+    writers = table.writers()
+    assert writers == latest_snapshot(spark, location).transactions() == {str(query.id): 0}
 
     class Slow(DeltaTable):
         def snapshot(self) -> Snapshot:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # Delta sets this in the session of a write: the version that the write committed.
 LAST_COMMIT: Final = "spark.databricks.delta.lastCommitVersionInSession"
+WRITERS_KEPT: Final = "delta.setTransactionRetentionDuration"
+"""A table that has it forgets the last batch of a writer after that time."""
 # How many commits are looked at, from the latest backwards. Delta keeps 30 days of them.
 MAX_HISTORY: Final = 1_000
 _OF_COMMIT: Final = (
@@ -45,7 +47,8 @@ _OF_COMMIT: Final = (
 class Commit:
     """One version of a table with the `userMetadata` of its commit, empty where it has none.
 
-    `time_s`: when it was committed, in seconds since 1970.
+    `time_s`: when it was committed, in seconds since 1970. `writers`: the batch of each writer in
+    it, by `txnAppId`; None where they were not read.
     """
 
     version: int
@@ -53,6 +56,7 @@ class Commit:
     parameters: dict[str, str]
     time_s: float = 0.0
     restore: Restore | None = None
+    writers: dict[str, int] | None = None
 
     @property
     def batch(self) -> tuple[str, int] | None:
@@ -87,6 +91,19 @@ class _History:
         while index < most and (index < len(self._commits) or self._read_on(most)):
             yield self._commits[index]
             index += 1
+
+    def writers(self) -> dict[str, int] | None:
+        """Return the last batch of each writer, by `txnAppId`; None where the commits that were
+        read so far do not tell.
+        """
+        if len(self._commits) <= self.of[1]:
+            return None
+        found: dict[str, int] = {}
+        for commit in reversed(self._commits):
+            if commit.writers is None:
+                return None
+            found |= commit.writers
+        return found
 
     def _read_on(self, most: int) -> bool:
         """Read at least one more commit; False where there is none."""
@@ -136,6 +153,20 @@ class DeltaTable:
     def exists(self) -> bool:
         return self.snapshot().version >= 0
 
+    def writers(self) -> dict[str, int]:
+        """Return the last batch of each writer, by `txnAppId`.
+
+        Delta rebuilds the table's state for it, which takes seconds the first time in a program. It
+        is not asked where `commits` has read the whole log, as that of a new table.
+        """
+        snapshot, history = self.snapshot(), self._history
+        if history is not None and history.of == (snapshot.table_id, snapshot.version):
+            known = history.writers()
+            # A table that forgets its writers does so when its state is rebuilt.
+            if known is not None and WRITERS_KEPT not in snapshot.properties():
+                return known
+        return snapshot.transactions()
+
     def holds_other_files(self) -> bool:
         """Tell whether the folder has files but is no Delta table."""
         names = Files(self._spark, self.location).names()
@@ -155,10 +186,10 @@ class DeltaTable:
         snapshot = self.snapshot()
         if snapshot.version < 0:
             return False
-        if snapshot.transactions().get(query_id, -1) >= batch:
-            return True
         written = (commit.batch for commit in self.commits())
-        return any(one is not None and one[0] == query_id and one[1] >= batch for one in written)
+        if any(one is not None and one[0] == query_id and one[1] >= batch for one in written):
+            return True
+        return self.writers().get(query_id, -1) >= batch
 
     def commits(self, most: int = MAX_HISTORY) -> Iterator[Commit]:
         """Return the latest commits, the newest first; none when there is no table.
@@ -180,15 +211,23 @@ def _logged(file: LoggedCommit) -> Commit | None:
 
     A RESTORE is compared with the times of commits, of which Delta knows more than their files.
     """
-    # A file may have other characters that end a line for Python inside of its texts.
-    lines = (line for line in file.text.split("\n") if '"commitInfo"' in line)
-    infos = (json.loads(line).get("commitInfo") for line in lines)
-    said: dict[str, Any] = next((info for info in infos if info is not None), {})
+    said: dict[str, Any] = next(_actions(file, "commitInfo"), {})
     if said.get("operation") == RESTORE:
         return None
     parameters = said.get("operationParameters") or {}
     parameters = {name: _as_delta_says(value) for name, value in parameters.items()}
-    return Commit(file.version, said.get("userMetadata") or "", parameters, file.time_s)
+    writers = None
+    if file.is_whole:
+        writers = {str(one["appId"]): int(one["version"]) for one in _actions(file, "txn")}
+    metadata = said.get("userMetadata") or ""
+    return Commit(file.version, metadata, parameters, file.time_s, writers=writers)
+
+
+def _actions(file: LoggedCommit, name: str) -> Iterator[dict[str, Any]]:
+    # A file may have other characters that end a line for Python inside of its texts.
+    for line in file.text.split("\n"):
+        if f'"{name}"' in line and (action := json.loads(line).get(name)) is not None:
+            yield action
 
 
 def _as_delta_says(value: Any) -> Any:

@@ -265,6 +265,18 @@ def test_neither_a_job_nor_the_state_where_the_newest_commits_are_of_the_query(
 
 
 @pytest.mark.spark
+def test_neither_a_job_nor_the_state_for_a_new_query_in_a_young_table(
+    spark: Any, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by_others(folder, 5)
+    made = sink(spark, folder)
+    monkeypatch.setattr(Snapshot, "transactions", None)
+    monkeypatch.setattr(spark, "sql", None)
+    assert made.held("query-3") == held(None, folder, is_complete=True)
+    assert made.forgets() == ""
+
+
+@pytest.mark.spark
 def test_a_restore_of_others(spark: Any, folder: Path) -> None:
     by_others(folder, 30)
     spark.sql(f"RESTORE TABLE delta.`{folder}` TO VERSION AS OF 2")

@@ -48,7 +48,7 @@ class Table:
         self.schema = schema
         self.partitioned = partitioned
         self.other_files = other_files
-        self.writers = writers or {}
+        self.last_batches = writers or {}
         self.properties = properties or {}
         self.reader_features = frozenset(reader_features)
         self.is_forgotten = False
@@ -62,11 +62,13 @@ class Table:
             table_id="" if self.schema is None else "id-table",
             schema=self.schema,
             partition_columns=self.partitioned,
-            transactions=lambda: self.writers,
-            written_ms=lambda: dict.fromkeys(self.writers),
+            written_ms=lambda: dict.fromkeys(self.last_batches),
             properties=lambda: self.properties,
             reader_features=lambda: self.reader_features,
         )
+
+    def writers(self) -> dict[str, int]:
+        return self.last_batches
 
     def known_id(self) -> str:
         return str(self.snapshot().table_id)

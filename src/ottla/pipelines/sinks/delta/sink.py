@@ -41,6 +41,7 @@ from ottla.pipelines.target.constraints import (
     read_constraints,
 )
 from ottla.pipelines.target.delta_table import (
+    WRITERS_KEPT,
     Commit,
     DeltaTable,
     forget_last_commit,
@@ -67,8 +68,6 @@ _RESTORED: Final = "a RESTORE TABLE went back to a version before them"
 MAX_CLOCKS_APART_MS: Final = 60_000
 """How far the clocks of those that write to a table are apart at most."""
 _DELETION_VECTORS: Final = "delta.enableDeletionVectors"
-_WRITERS_KEPT: Final = "delta.setTransactionRetentionDuration"
-"""A table that has it forgets the last batch of a writer after that time."""
 _TYPE_WIDENING: Final = "delta.enableTypeWidening"
 _IDENTITY: Final = "delta.identity.start"
 _MAY_BE_GIVEN: Final = "delta.identity.allowExplicitInsert"
@@ -234,7 +233,7 @@ class DeltaSink(Sink):
         `since_ms`: when the query's last batch was compared, None: when Delta says that it wrote.
         """
         snapshot = self.table.snapshot()
-        kept = snapshot.properties().get(_WRITERS_KEPT)
+        kept = snapshot.properties().get(WRITERS_KEPT)
         if since_ms is not None and kept is not None:
             # That it knows this query's last batch does not say that it knows all since `since_ms`.
             return f"it knows who wrote to it for {kept.removeprefix('interval ')} alone"
@@ -260,7 +259,7 @@ class DeltaSink(Sink):
 
         Raises PipelineError.
         """
-        if continues and self.target.location and self.table.snapshot().transactions():
+        if continues and self.target.location and self.table.writers():
             raise PipelineError(
                 f"The table {self.name} was written by queries whose commits do not say where "
                 f"they ended in topic {topic!r}. Give explicit offsets: "
@@ -277,7 +276,7 @@ class DeltaSink(Sink):
         if source := next(filter(None, cloned), ""):
             return f"it has rows of {source} by CLONE, which does not bring the commits of queries"
         snapshot = self.table.snapshot()
-        if not snapshot.transactions() and _WRITERS_KEPT not in snapshot.properties():
+        if not self.table.writers() and WRITERS_KEPT not in snapshot.properties():
             return ""  # no query has written to it
         commits = list(self.table.commits())
         return "" if not commits or commits[-1].version == 0 else _forgets(commits)
@@ -503,7 +502,7 @@ class DeltaSink(Sink):
         if not batch.once and self.keyed is None:
             return False
         if self._forgets_writers is None:
-            self._forgets_writers = _WRITERS_KEPT in self.table.snapshot().properties()
+            self._forgets_writers = WRITERS_KEPT in self.table.snapshot().properties()
         if self._forgets_writers:
             newest = commits_of(batch.query_id, self.table.commits()).newest
             if newest is not None and newest.batch >= batch.number:
@@ -580,7 +579,7 @@ class DeltaSink(Sink):
         """Return the last batch of a query that wrote `once`, None when there is none."""
         if not self.target.location:
             return None
-        return self.table.snapshot().transactions().get(query_id)
+        return self.table.writers().get(query_id)
 
     def version_of(self, query_id: str, batch: int) -> int | None:
         """Return the version that holds a batch, None when none is found in the history."""

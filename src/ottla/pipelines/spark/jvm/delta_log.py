@@ -34,12 +34,13 @@ _OF_COMMIT: Final = re.compile(r"(\d{20})(\.[0-9a-f-]{36})?\.json")
 class LoggedCommit:
     """The file of one commit in a table's log, or its first line: a JSON object a line.
 
-    `time_s`: of the file.
+    `time_s`: of the file. `is_whole`: the text has all of its lines.
     """
 
     version: int
     time_s: float
     text: str
+    is_whole: bool
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _read(files: Files, name: str, version: int) -> LoggedCommit | None:
     text = files.first_line(name) if is_large else files.read(name)
     if text is None or (is_large and '"commitInfo"' not in text):
         return None
-    return LoggedCommit(version, status.modified_s, text)
+    return LoggedCommit(version, status.modified_s, text, not is_large)
 
 
 def committed_snapshot(spark: SparkSession, location: str) -> Any:
