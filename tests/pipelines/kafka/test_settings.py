@@ -23,6 +23,7 @@ def test_librdkafka_gets_its_own_names_and_spark_javas() -> None:
     assert kafka.for_spark() == {
         "kafka.bootstrap.servers": "a:1,b:2",
         "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.poll.records": "5000",
         "kafka.security.protocol": "SASL_SSL",
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
         "kafka.isolation.level": "read_committed",

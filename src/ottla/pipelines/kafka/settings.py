@@ -13,6 +13,11 @@ from ottla.pipelines.kafka.java_names import check_names, read_pem, to_java
 # The source's own: a task that reaches the end of the log waits this long for more records,
 # 500 ms by default, though it has all records of its batch.
 FETCH_WAIT_MS: Final = 10
+MAX_POLL_RECORDS: Final = 5_000
+"""After each poll, of 500 records by default, a task of Spark asks the broker for the first and the
+last offset (`InternalKafkaConsumer.fetch`): for small records that takes longer than to read them.
+A poll has no more than one answer of the broker, 1 MB of each partition as it is in the log.
+"""
 
 ISOLATION: Final = "isolation.level"
 READ_COMMITTED: Final = "read_committed"
@@ -72,6 +77,7 @@ class KafkaSettings:
         java = {
             "bootstrap.servers": self.bootstrap_servers,
             "fetch.max.wait.ms": str(FETCH_WAIT_MS),
+            "max.poll.records": str(MAX_POLL_RECORDS),
             ISOLATION: READ_COMMITTED,
             **to_java(dict(self.settings)),
         }
