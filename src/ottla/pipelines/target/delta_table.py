@@ -183,8 +183,7 @@ class DeltaTable:
 
     def holds(self, query_id: str, batch: int) -> bool:
         """Tell whether the table has a commit of this batch or a later one of the query."""
-        snapshot = self.snapshot()
-        if snapshot.version < 0:
+        if not self.exists():
             return False
         written = (commit.batch for commit in self.commits())
         if any(one is not None and one[0] == query_id and one[1] >= batch for one in written):

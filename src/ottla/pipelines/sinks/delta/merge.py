@@ -80,7 +80,7 @@ def merge(
         return last_commit(session)
 
     def find() -> int | None:
-        held = table.snapshot().transactions().get(batch.query_id, -1) >= batch.number
+        held = table.writers().get(batch.query_id, -1) >= batch.number
         return table.find(batch.query_id, batch.number) if held else None
 
     def keep_rows() -> None:

@@ -275,8 +275,7 @@ class DeltaSink(Sink):
         cloned = (commit.cloned_from for commit in still_held(self.table.commits()))
         if source := next(filter(None, cloned), ""):
             return f"it has rows of {source} by CLONE, which does not bring the commits of queries"
-        snapshot = self.table.snapshot()
-        if not self.table.writers() and WRITERS_KEPT not in snapshot.properties():
+        if not self.table.writers() and WRITERS_KEPT not in self.table.snapshot().properties():
             return ""  # no query has written to it
         commits = list(self.table.commits())
         return "" if not commits or commits[-1].version == 0 else _forgets(commits)
